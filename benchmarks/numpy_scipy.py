@@ -1,5 +1,7 @@
 """Routines of NumPy and SciPy, prepared to do the work of this package's on ordinary arrays: see `peers.Peers`."""
 
+import functools
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lu_factor, lu_solve
@@ -45,6 +47,11 @@ def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
     return matmul(a, a, symmetric(c, uplo, adjoint), "N", adjoint, beta)
 
 
+def rank_one(alpha, x, a, uplo, adjoint="T"):
+    a = symmetric(a, uplo, adjoint)
+    return lambda: a + alpha * (x @ op(x, adjoint))
+
+
 def solve(a, b, **options):
     T, b, result = on_the_left(a, b, **options)
     return lambda: result(np.linalg.solve(T, b))
@@ -75,14 +82,25 @@ def of_columns(name):
     return lambda before, after, **options: residual(before, [*before, after[-1][:, None]], **options)
 
 
-def positive(a, b, uplo):
-    whole = symmetric(a, uplo, "C")
-    return lambda: np.linalg.solve(whole, b)
+def whole(a, b, uplo, trans="C"):
+    both = symmetric(a, uplo, trans)
+    return lambda: np.linalg.solve(both, b)
 
 
-def solution_residual(before, after, uplo):
-    a, x, b = widen(symmetric(before[0], uplo, "C"), after[1], before[1])
+def solution_residual(before, after, uplo, trans="C"):
+    a, x, b = widen(symmetric(before[0], uplo, trans), after[1], before[1])
     return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
+def updated(a, x, uplo, downdate):
+    L = triangle(a, uplo) if uplo == "L" else op(triangle(a, uplo), "C")
+    sign = -1 if downdate else 1
+
+    def call():
+        factor = np.linalg.cholesky(L @ op(L, "C") + sign * (x @ op(x, "C")))
+        return factor if uplo == "L" else op(factor, "C"), x
+
+    return call
 
 
 def swapped_residual(before, after):
@@ -121,6 +139,17 @@ def svd(a, compute_uv):
     return call
 
 
+def eig(a, compute_v):
+    """All operands of geev after a call."""
+
+    def call():
+        w, V = np.linalg.eig(a) if compute_v else (np.linalg.eigvals(a), None)
+        kind = np.result_type(w, np.complex64)
+        return a, w[:, :, None].astype(kind), V if V is None else V.astype(kind), None
+
+    return call
+
+
 def inverse_residual(before, after):
     """The residual of A X = I."""
     return inverse_ratio(*widen(*before, *after), np.finfo(after[0].dtype).eps)
@@ -138,6 +167,21 @@ def eigen_residual(before, after, uplo, jobz):
     V = found if jobz == "V" else a
     w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found
     return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
+
+
+def eigh_of_pairs(a, b, uplo, jobz):
+    """Of SciPy, one pair after the other."""
+    found = functools.partial(scipy.linalg.eigh, lower=uplo == "L", eigvals_only=jobz == "N")
+    return lambda: np.stack([found(x, y) if jobz == "N" else found(x, y)[1] for x, y in zip(a, b, strict=True)])
+
+
+def pair_residual(before, after, uplo, jobz):
+    """The residual of the oracle; eigenvalues follow from the eigenvectors, where these are returned."""
+    (a, b), found = before, after[0]
+    V = found if jobz == "V" else a
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found
+    L = np.linalg.cholesky(symmetric(b, uplo, "C"))
+    return oracle.named("sygv").residual((a, b), (V, L if uplo == "L" else op(L, "C"), w[:, :, None]), uplo, jobz)
 
 
 def qr(a):

@@ -80,6 +80,16 @@ PEERS = {
     "getrs": Peers(libraries={"scipy lu_solve": numpy_scipy.lu_solved_swapped}),
     "getri": Peers(libraries={"numpy inv": numpy_scipy.inverse_swapped}),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "chud": Peers(libraries={"numpy matmul, cholesky": numpy_scipy.updated}),
+    "sysv": Peers(
+        libraries={
+            "numpy solve": tuple(
+                functools.partial(f, trans="T") for f in (numpy_scipy.whole, numpy_scipy.solution_residual)
+            )
+        }
+    ),
+    "hesv": Peers(libraries={"numpy solve": (numpy_scipy.whole, numpy_scipy.solution_residual)}),
+    "sygv": Peers(libraries={"scipy eigh": (numpy_scipy.eigh_of_pairs, numpy_scipy.pair_residual)}),
     "syev": Peers(libraries={"numpy eigh": (numpy_scipy.eigh, numpy_scipy.eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": numpy_scipy.inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": numpy_scipy.lu_solved}),
@@ -99,12 +109,15 @@ PEERS = {
     ),
     "trsv": Peers(libraries={"numpy solve": functools.partial(numpy_scipy.solve, side="L")}),
     "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
+    "syr": Peers(libraries={"numpy matmul": numpy_scipy.rank_one}),
+    "her": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.rank_one, adjoint="C")}),
     "geqrf": Peers("m n A tau work info", {"numpy qr": numpy_scipy.qr}),
     "gels": Peers(libraries={"scipy lstsq": lambda a, b, trans: numpy_scipy.lstsq(op(a, trans), b)}),
     "gelsy": Peers(libraries={"scipy lstsq": numpy_scipy.lstsq}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (numpy_scipy.pivoted_qr, numpy_scipy.gram_residual)}),
-    "posv": Peers(libraries={"numpy solve": (numpy_scipy.positive, numpy_scipy.solution_residual)}),
+    "posv": Peers(libraries={"numpy solve": (numpy_scipy.whole, numpy_scipy.solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "geev": Peers(libraries={"numpy eig": numpy_scipy.eig}),
     "gesvd": Peers(libraries={"numpy svd": numpy_scipy.svd}),
 }
 

@@ -11,7 +11,9 @@ from compactla.bands.bandedspd import BandedSPD as BandedSPD
 from compactla.bands.tridiag import Tridiag as Tridiag
 from compactla.calls.prepared import prepare as prepare
 from compactla.dense.axpy import axpy as axpy
+from compactla.dense.chud import chud as chud
 from compactla.dense.dot import dot as dot
+from compactla.dense.geev import geev as geev
 from compactla.dense.gels import gels as gels
 from compactla.dense.gelsy import gelsy as gelsy
 from compactla.dense.gemm import gemm as gemm
@@ -28,7 +30,11 @@ from compactla.dense.getrinp import getrinp as getrinp
 from compactla.dense.getrs import getrs as getrs
 from compactla.dense.getrsnp import getrsnp as getrsnp
 from compactla.dense.hemm import hemm as hemm
+from compactla.dense.her import her as her
 from compactla.dense.herk import herk as herk
+from compactla.dense.hesv import hesv as hesv
+from compactla.dense.hetrf import hetrf as hetrf
+from compactla.dense.hetrs import hetrs as hetrs
 from compactla.dense.nrm2 import nrm2 as nrm2
 from compactla.dense.orgqr import orgqr as orgqr
 from compactla.dense.ormqr import ormqr as ormqr
@@ -37,8 +43,13 @@ from compactla.dense.potrf import potrf as potrf
 from compactla.dense.potrs import potrs as potrs
 from compactla.dense.scal import scal as scal
 from compactla.dense.syev import syev as syev
+from compactla.dense.sygv import sygv as sygv
 from compactla.dense.symm import symm as symm
+from compactla.dense.syr import syr as syr
 from compactla.dense.syrk import syrk as syrk
+from compactla.dense.sysv import sysv as sysv
+from compactla.dense.sytrf import sytrf as sytrf
+from compactla.dense.sytrs import sytrs as sytrs
 from compactla.dense.trmm import trmm as trmm
 from compactla.dense.trsm import trsm as trsm
 from compactla.dense.trsv import trsv as trsv

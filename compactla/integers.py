@@ -48,8 +48,8 @@ class Integers(Made):
         return cls(backend(A.queue).empty(shape, INTEGERS[A.queue is not None], A.queue), A.nm, A.queue)
 
     @classmethod
-    def given(cls, x: Array, A: Pack, k: int, name: str) -> "Integers":
-        """An argument: one of these, or k integers for each matrix of a batch in an array, from 0 to k - 1."""
+    def given(cls, x: Array, A: Pack, k: int, name: str, least: int = 0) -> "Integers":
+        """An argument: one of these, or k integers for each matrix of a batch in an array, from `least` to k - 1."""
         if isinstance(x, Integers):
             context = None if x.queue is None else x.queue.context
             if context != (None if A.queue is None else A.queue.context):
@@ -64,8 +64,9 @@ class Integers(Made):
             raise TypeError(f"{name}: dtype is {x.dtype}, must be one of integers")
         if x.shape != (A.nm, k):
             raise ValueError(f"{name} has shape {x.shape}, must be ({A.nm}, {k})")
-        if x.size and not 0 <= int(x.min()) <= int(x.max()) < k:
-            raise ValueError(f"{name} has entries from {x.min()} to {x.max()}, must have entries from 0 to {k - 1}")
+        if x.size and not least <= int(x.min()) <= int(x.max()) < k:
+            must = f"must have entries from {least} to {k - 1}"
+            raise ValueError(f"{name} has entries from {x.min()} to {x.max()}, {must}")
         npack, V, dtype = A.view.npack, A.vlen, INTEGERS[A.queue is not None]
         padded = np.tile(np.arange(k, dtype=dtype), (npack * V, 1))
         padded[: A.nm] = x

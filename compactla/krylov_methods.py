@@ -206,20 +206,53 @@ def bicgstab(words, eps, exponents):
     return iterate
 
 
-def gmres(words, eps, exponents):
+def gmres(words, eps, exponents, left=False):
     """The generalized minimal residual, for any A, which starts anew from where it is after `restart` steps.
+
+    Preconditioned from the right, or from the `left`: then norms of M r are known in each step, and those of r taken to
+    be in proportion since the last start, from which on it goes if that was wrong.
 
     `ortho` says how a vector is made orthogonal to those before it: 0, to one after the other, 1, to all at once, 2,
     twice. What remains of it counts as nothing below 8 `eps` times the largest product with A, and a system that is
     singular so far is left where it is.
     """
     begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
-    add, scale, dot, norm, number = words.add, words.scale, words.dot, words.norm, words.number
+    add, copy, scale, dot, norm, number = words.add, words.copy, words.scale, words.dot, words.norm, words.number
     clear, conj, record, select, sqrt, vector = (
         words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
     )  # fmt: skip
     maximum, precondition = words.maximum, words.precondition
     infinity = math.inf
+
+    def of_right(A, a, M, X, Z, Y):
+        """Y <- A M X"""
+        precondition(M, X, Z)
+        multiply(A, a, Z, Y)
+
+    def of_left(A, a, M, X, Z, Y):
+        """Y <- M A X"""
+        multiply(A, a, X, Z)
+        precondition(M, Z, Y)
+
+    def first_right(M, R, Z, size):
+        """The first vector, in R, and its norm."""
+        return size
+
+    def first_left(M, R, Z, size):
+        precondition(M, R, Z)
+        copy(Z, R)
+        return norm(R)
+
+    def solved_right(M, Z, V):
+        """V <- the correction of X, from a combination Z of the vectors."""
+        precondition(M, Z, V)
+
+    def solved_left(M, Z, V):
+        copy(Z, V)
+
+    product, first, solved = map(
+        words.compiled, (of_left, first_left, solved_left) if left else (of_right, first_right, solved_right)
+    )
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         # In H are a triangle of so many columns, and below it four rows: rotations, right-hand sides, solutions.
@@ -230,13 +263,15 @@ def gmres(words, eps, exponents):
         zero = number(0.0, size)
         while going.any():
             running, before, kept, largest = going, count, zero, zero
-            scale(R, select(going, 1 / size, zero))
-            H[G, 0] = size
+            length = first(M, R, Z, size)
+            whole = going & (length > 0) & (length < infinity)
+            scale(R, select(whole, 1 / length, zero))
+            H[G, 0] = length
+            share = select(whole, size / length, zero)
             j = 0
             while j < restart and running.any():
                 V = vector(W, j + 1)
-                precondition(M, vector(W, j), Z)
-                multiply(A, a, Z, V)
+                product(A, a, M, vector(W, j), Z, V)
                 length = norm(V)
                 if is_new:
                     a, is_new = measure(length, running), False
@@ -273,7 +308,7 @@ def gmres(words, eps, exponents):
                 H[G, j + 1] = -s * H[G, j]
                 H[G, j] = conj(c) * H[G, j]
                 kept, count = select(running, kept + 1, kept), select(running, count + 1, count)
-                size = abs(H[G, j + 1])
+                size = abs(H[G, j + 1]) * share
                 record(history, count, size, running)
                 running = running & (size > limit) & (count < maxiter)
                 j += 1
@@ -285,7 +320,7 @@ def gmres(words, eps, exponents):
             clear(Z)
             for i in range(j):
                 add(kept > i, Z, H[Y, i], vector(W, i))
-            precondition(M, Z, vector(W, 1))
+            solved(M, Z, vector(W, 1))
             add(kept > 0, X, number(1.0, zero), vector(W, 1))
             size, going = finish(A, a, B, b, X, R, history, going, before, count, limit, maxiter)
         leave(out, X, a, b, count, size, limit)

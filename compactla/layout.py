@@ -236,9 +236,12 @@ class Pack(Arithmetic, Made):
         copy[...] = data
         return Pack(copy, self.nm)
 
-    def beside(self, m: int, n: int, real: bool = False) -> "Pack":
-        """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
-        dtype = REAL[self.dtype.char] if real else self.dtype
+    def beside(self, m: int, n: int, real: bool = False, twin: bool = False) -> "Pack":
+        """Unset matrices m x n, as many as here and where these live.
+
+        They are of real numbers of the same precision if `real` is set, of complex ones if `twin` is.
+        """
+        dtype = REAL[self.dtype.char] if real else np.result_type(self.dtype, np.complex64) if twin else self.dtype
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
         shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
         run = backend(self.queue)

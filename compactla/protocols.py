@@ -138,7 +138,7 @@ class Lines(Protocol):
 
     def LinesView(
         self, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, policy: str = "",
-        swaps: Array = None, stored: Any = None,
+        swaps: Array = None, stored: Any = None, tiny: float = 0.0,
     ) -> Any:  # fmt: skip
         """Arguments of kernels for lines of blocks."""
 

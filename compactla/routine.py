@@ -33,6 +33,7 @@ from compactla.checks import (
 from compactla.dtypes import REAL
 from compactla.foreign import adopt
 from compactla.layout import Pack
+from compactla.ordinary import is_stack, stack_views
 from compactla.overlap import address, share_memory
 from compactla.search import Search
 from compactla.types import Array, Events
@@ -74,8 +75,8 @@ class Matrix:
     scaled_by : str
         A scalar; where that is zero the matrix is not read.
     kind : str
-        Its contents, if not the numbers of the routine: "real" ones of their precision, or "integer" ones of 8 bytes
-        on the CPU and of 4 on devices.
+        Its contents, if not the numbers of the routine: "real" or "complex" ones of their precision, or "integer" ones
+        of 8 bytes on the CPU and of 4 on devices.
     output : bool
         Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
     room : bool
@@ -129,8 +130,8 @@ class Routine:
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
         Whether a Numba kernel takes all packs of a thread at once, as `Elements.packs` says; for rows without outputs.
-    paired : int
-        The largest size of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
+    paired : range
+        The sizes of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
     """
 
     name: str
@@ -148,7 +149,7 @@ class Routine:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
     together: bool = False
-    paired: int = 0
+    paired: range = range(0)
 
     @functools.cached_property
     def main(self) -> int:
@@ -203,7 +204,8 @@ class Routine:
     def touched(self, sizes: Sequence[int], dtype: np.dtype) -> list[float]:
         """How many elements of `dtype` are as long as what is read or written of each operand of a matrix."""
         number = self.numbers(sizes)
-        weights = {"": 1, "real": REAL[dtype.char].itemsize / dtype.itemsize, "integer": 4 / dtype.itemsize}
+        real = REAL[dtype.char].itemsize / dtype.itemsize
+        weights = {"": 1, "real": real, "complex": 2 * real, "integer": 4 / dtype.itemsize}
         found = []
         for A in self.operands:
             m, n = (number[letter] for letter in A.sizes)
@@ -280,7 +282,7 @@ class Routine:
         last = views[self.main]
         queue = last.queue
         key = None
-        repeats = self._repeats if queue is None else not self.outputs and self._repeats and stays(last.buffer)
+        repeats = self._repeats and last.lasts and (queue is None or (not self.outputs and stays(last.buffer)))
         if repeats and state.notes is None and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = memo.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
@@ -378,12 +380,30 @@ def check_packs(**packs: Any) -> None:
 
 
 def views(**operands: Any) -> list[View]:
-    """Views of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
+    """Views of packs, and of ordinary matrices that stand for packs before the last: one for the batch.
+
+    Or of ordinary arrays, if there are no packs.
+    """
     last, C = next(reversed(operands.items()))
+    if are_ordinary(operands, C):
+        return stack_views(**operands)
     operands = {name: A if type(A) in (Pack, np.ndarray) else adopt(A, name) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
     check_packs(**packs)
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
+
+
+def plain_views(**operands: Any) -> list[View]:
+    """Views of packs, or of ordinary arrays if there are no packs."""
+    if are_ordinary(operands, next(reversed(operands.values()))):
+        return stack_views(**operands)
+    check_packs(**operands)
+    return [A.view for A in operands.values()]
+
+
+def are_ordinary(operands, C):
+    """Whether operands, of which C is the last, are ordinary arrays."""
+    return is_stack(C) and not any(type(A) is Pack for A in operands.values())
 
 
 def is_matrix(a: Any) -> bool:

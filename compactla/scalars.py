@@ -44,6 +44,14 @@ def scalar(name: str, value: Any, target: Any) -> Any:
     return number
 
 
+def real_scalar(name: str, value: Any, target: Any) -> Any:
+    """The `scalar`; a TypeError if it is not real."""
+    number = scalar(name, value, target)
+    if number.imag != 0:
+        raise TypeError(f"{name} is {value!r}, must be real")
+    return number
+
+
 @functools.lru_cache(128)
 def repeated(number, text, dtype, V, npack, queue) -> View:
     """One matrix of 1 x 1 for all of some packs; the `text` of a number tells zeros of both signs apart."""
@@ -93,3 +101,17 @@ def factors(name: str, value: Any, target: Any) -> View:
         if not np.array_equal(np.isfinite(cast), np.isfinite(given)):
             raise ValueError(f"{name} has numbers out of the range of {dtype}, must have none")
     return pack(cast[:, None, None], V, queue=queue).view
+
+
+def real_factors(name: str, value: Any, target: Any) -> View:
+    """`factors` that have no imaginary parts; those of packs are not looked at."""
+    if not isinstance(value, (Pack, *NUMBERS)):
+        value = adopt(value, name)
+        if is_device_array(value):
+            is_real = value.dtype.kind != "c"
+        else:
+            value = as_array(value, name)
+            is_real = value.dtype.kind != "c" or not (value.imag != 0).any()
+        if not is_real:
+            raise TypeError(f"{name} has imaginary parts, must be real")
+    return factors(name, value, target)

@@ -50,6 +50,8 @@ class View:
     common: bool = False  # one ordinary matrix for the whole batch
     source: Any = field(default=None, compare=False)  # of what the buffer is a copy of, to be made by each call
 
+    lasts = True  # whether other calls may come with it
+
     @cached_property
     def number(self) -> int:
         """A number that no other view has, now or later."""
@@ -124,6 +126,28 @@ class View:
     @cached_property
     def reversed(self) -> "View":
         return self.rows_reversed.T.rows_reversed.T
+
+
+class StackView(View):
+    """Ordinary matrices as packs of one lane, of an array that a call comes with."""
+
+    lasts = False
+
+
+class StackInBytes(StackView):
+    """The same on the CPU: strides count bytes, and may be those of any array."""
+
+    @property
+    def size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def item(self) -> int:
+        return 1
+
+    @cached_property
+    def run(self) -> Runs:
+        return backend(None, "ordinary")
 
 
 def lower_left(A: Any, B: Any, side: str, uplo: str, trans: str) -> tuple[Any, Any]:

@@ -3,12 +3,16 @@
  * by word; what is a vector of systems there is a number of the lane here, the same for all members of its team.
  *
  * Define PRECONDITIONER, which krylov_system.h explains, and PRECONDITION_BATCH to apply it, or the transpose with TRANS 1,
- * and the conjugate one with TRANS 2, of factors; or CG_BATCH, BICGSTAB_BATCH or GMRES_BATCH.
+ * and the conjugate one with TRANS 2, of factors; or CG_BATCH, BICGSTAB_BATCH or GMRES_BATCH, with LEFT 1 to precondition
+ * from the left.
  */
 #include "krylov_system.h"
 
 #ifndef TRANS
 #define TRANS 0
+#endif
+#ifndef LEFT
+#define LEFT 0
 #endif
 #define GROUP_OF_TEAMS __attribute__((reqd_work_group_size(CLA_TEAM_LANES, CLA_TEAM, 1)))
 
@@ -45,13 +49,25 @@ CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progr
     const cla_matrix R = vector(S, 0), Z = vector(S, m + 1);
     while (goes_on(S, most, X, R, at)) {
         int running = at->going, kept = 0, more = 1;
-        CLA_REAL largest = 0;
-        cla_lane last = cla_lane_real(at->size); /* of the right-hand sides */
-        scale(S, R, at->going ? 1 / at->size : 0);
+        CLA_REAL largest = 0, first = at->size;
+        if (LEFT) {
+            precondition(S, 1, R, Z);
+            copy(S, Z, R);
+            first = norm(S, R);
+        }
+        const int whole = running && first > 0 && first < INFINITY;
+        const CLA_REAL share = whole ? at->size / first : 0; /* norms of residuals over those that are known */
+        cla_lane last = cla_lane_real(first); /* of the right-hand sides */
+        scale(S, R, whole ? 1 / first : 0);
         for (int j = 0; more; j++) {
             const cla_matrix V = vector(S, j + 1);
+#if LEFT
+            apply(S, 1, vector(S, j), Z);
+            precondition(S, 1, Z, V);
+#else
             precondition(S, 1, vector(S, j), Z);
             apply(S, 1, Z, V);
+#endif
             CLA_REAL length = norm(S, V);
             if (is_new && running) {
                 S.of_a = inverse(length, MANY);
@@ -90,7 +106,7 @@ CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progr
             enter(S, j, j, cla_lane_real(r));
             enter(S, right, j, cla_lane_mul(cla_lane_conj(c), last));
             last = last * CLA_MINUS(below / r);
-            const CLA_REAL size = cla_lane_abs(last);
+            const CLA_REAL size = cla_lane_abs(last) * share;
             if (running) {
                 kept++;
                 record(S, ++at->count, size);
@@ -106,7 +122,8 @@ CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progr
         cla_team_sync();
         EACH_ROW(i) cla_set(Z, i, 0, cla_lane_real(0));
         for (int k = 0; k < kept; k++) add(S, Z, cla_get(S.H, solution, k), vector(S, k));
-        precondition(S, 1, Z, vector(S, 1));
+        if (LEFT) copy(S, Z, vector(S, 1));
+        else precondition(S, 1, Z, vector(S, 1));
         if (kept) add(S, X, cla_lane_real(1), vector(S, 1));
     }
     return S.of_a;

@@ -20,6 +20,12 @@ CLA_INLINE cla_lane cla_pivot(cla_lane a, int k, int *info)
     return cla_lane_is_zero(a) ? cla_lane_real(1) : cla_lane_recip(a);
 }
 
+/* A pivot moved away from zero by `amount`: to the left if its real part is negative, else to the right. */
+CLA_INLINE cla_lane cla_away_from_zero(cla_lane a, CLA_REAL amount)
+{
+    return a + cla_lane_real(cla_lane_re(a) < 0 ? CLA_MINUS(amount) : amount);
+}
+
 #define CLA_ELIMINATE(k, s) EACH_ROW(CLA_ELIMINATE_ROW, k, s)
 #define CLA_ELIMINATE_ROW(k, s, i) \
     if (i > (k)) { \

@@ -16,8 +16,9 @@
 #endif
 
 /* The register level: d <- L\U, and its factors as cla_tile_solve takes them: l = L, u = U transposed, with reciprocals
- * on the diagonals. Only the first `pivots` pivots count. Returns 0 or 1 + the index of the first zero among them. */
-CLA_INLINE int cla_tile_factor(int pivots, int diag, cla_tile *d, cla_square *l, cla_square *u)
+ * on the diagonals. Only the first `pivots` pivots count, which move away from zero by `tiny`. Returns 0 or 1 + the index
+ * of the first zero among them. */
+CLA_INLINE int cla_tile_factor(int pivots, int diag, CLA_REAL tiny, cla_tile *d, cla_square *l, cla_square *u)
 {
     int info = 0;
 #define AT(i, j) d->c##i##j
@@ -25,6 +26,7 @@ CLA_INLINE int cla_tile_factor(int pivots, int diag, cla_tile *d, cla_square *l,
 #define EACH_ROW(F, k, s) CLA_UNROLL3(CLA_TILE, F, k, s)
 #define EACH_COLUMN(F, k, s, i) CLA_UNROLL4(CLA_TILE, F, k, s, i)
 #define STEP(k) { \
+        if (tiny != 0) AT(k, k) = cla_away_from_zero(AT(k, k), tiny); \
         const cla_lane r = cla_pivot(AT(k, k), k, &info); \
         u->c##k##k = r; \
         if (diag == CLA_RECIPROCAL) AT(k, k) = r; \
@@ -44,9 +46,9 @@ CLA_INLINE int cla_tile_factor(int pivots, int diag, cla_tile *d, cla_square *l,
     return info > pivots ? 0 : info;
 }
 
-/* diag is CLA_NONUNIT (the pivots are stored) or CLA_RECIPROCAL (their reciprocals are, 1 for a zero pivot).
- * Returns 0 or 1 + the index of the first pivot that is exactly zero. */
-CLA_INLINE int cla_getrfnp(int m, int n, int diag, cla_matrix A)
+/* diag is CLA_NONUNIT (the pivots are stored) or CLA_RECIPROCAL (their reciprocals are, 1 for a zero pivot). Pivots move
+ * away from zero by `tiny`. Returns 0 or 1 + the index of the first pivot that is exactly zero then. */
+CLA_INLINE int cla_getrfnp_away(int m, int n, int diag, CLA_REAL tiny, cla_matrix A)
 {
     const cla_matrix At = cla_transposed(A);
     const cla_lane one = cla_lane_real(1);
@@ -55,7 +57,7 @@ CLA_INLINE int cla_getrfnp(int m, int n, int diag, cla_matrix A)
         cla_tile d = cla_tile_multiply(cla_tile_zero(), A, p, m, A, p, n, p);
         d = cla_tile_combine(-one, d, one, A, p, m, p, n);
         cla_square l, u;
-        const int zero = cla_tile_factor(min(m, n) - p, diag, &d, &l, &u);
+        const int zero = cla_tile_factor(min(m, n) - p, diag, tiny, &d, &l, &u);
         if (zero && !info) info = p + zero;
         cla_tile_store(d, A, p, m, p, n);
         cla_substitute_rows(l, p, m, p + CLA_TILE, n, A, A, one, A, 0, A, A);
@@ -64,19 +66,22 @@ CLA_INLINE int cla_getrfnp(int m, int n, int diag, cla_matrix A)
     return info;
 }
 
+CLA_INLINE int cla_getrfnp(int m, int n, int diag, cla_matrix A) { return cla_getrfnp_away(m, n, diag, 0, A); }
+
 #ifdef GETRFNP_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; aconj is 0: A is as it is */
-__kernel void getrfnp_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA_REAL *A, a), __global int *info)
+__kernel void getrfnp_batch(long lanes, long nm, long m, long n, CLA_SCALAR(tiny), CLA_OPERAND(CLA_REAL *A, a),
+                            __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_getrfnp(m, n, CLA_NONUNIT, CLA_MATRIX(A, a, q, 0));
+    const int first = cla_getrfnp_away(m, n, CLA_NONUNIT, tiny, CLA_MATRIX(A, a, q, 0));
     if (q < nm) info[q] = first;
 }
 #endif
 
-/* Batches whose sizes and strides are known when this is compiled: define M, N and, in numbers, ARS, ACS. The first row
- * is U's as it is and never written. Tunables:
+/* Batches whose sizes and strides are known when this is compiled: define M, N and, in numbers, ARS, ACS; TINY, 0 if
+ * `tiny` is 0, else 1. The first row is U's as it is, and then never written. Tunables:
  *
  * GETRFNP_ITEM  one work-item a matrix, all of it in registers
  *   GROUP     work-items of a work-group
@@ -90,6 +95,9 @@ __kernel void getrfnp_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA
  */
 #if defined(GETRFNP_ITEM) || defined(GETRFNP_TEAM)
 #include "known.h"
+#ifndef TINY
+#define TINY 1
+#endif
 #ifndef PANEL
 #define PANEL 0
 #endif
@@ -97,11 +105,12 @@ __kernel void getrfnp_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA
 #include "unroll.h"
 
 #define STEPS (M < N ? M : N)
+#define MOVE_PIVOT(k, s) if (TINY) { SET(k, s, cla_away_from_zero(AT(k, s), tiny)) }
 #endif
 
 #ifdef GETRFNP_ITEM
-__kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
-                                               __global int *info)
+__kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, CLA_SCALAR(tiny), __global CLA_REAL *A, long a0,
+                                               long aps, __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
@@ -115,10 +124,11 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) a[i][j] = cla_lane_load(A, i * ARS + j * ACS);
     CLA_UNROLL for (int k = 0; k < STEPS; k++) {
+        MOVE_PIVOT(k, k)
         const cla_lane r = cla_pivot(AT(k, k), k, &bad);
         CLA_ELIMINATE(k, k)
     }
-    CLA_UNROLL for (int i = 1; i < M; i++)
+    CLA_UNROLL for (int i = !TINY; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, a[i][j]);
     if (q < nm) info[q] = bad;
 }
@@ -142,8 +152,8 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 /* Where column k of L goes in local memory. */
 #define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (M * LANES))
 
-__kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
-                                                      __global int *info)
+__kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, CLA_SCALAR(tiny), __global CLA_REAL *A,
+                                                      long a0, long aps, __global int *info)
 {
     __local cla_lane l_columns[2 * AT_ONCE * M * LANES];
     __local int zero[TEAM * LANES];
@@ -162,7 +172,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
 #include "getrfnp_step.h"
 #include "getrfnp_step.h"
 #undef STEP
-    CLA_UNROLL for (int i = 1; i < M; i++)
+    CLA_UNROLL for (int i = !TINY; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j)); /* slower where it is known */
     zero[c * LANES + l] = bad;

@@ -6,6 +6,7 @@ if (c == OWNER(STEP))
         if (k < STEPS) { /* in the work-item that has the pivot; column k of L goes to local memory */
             const int own = OWN(k);
             CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k);
+            MOVE_PIVOT(k, own)
             const cla_lane r = cla_pivot(AT(k, own), k, &bad);
             CLA_ELIMINATE(k, own)
             CLA_UNROLL for (int i = k + 1; i < M; i++) column[i * LANES] = AT(i, own);

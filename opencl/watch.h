@@ -2,7 +2,7 @@
 #ifndef CLA_WATCH_H
 #define CLA_WATCH_H
 
-#include "lane.h"
+#include "elimination.h"
 
 #define CLA_WATCHED 5 /* numbers that are kept of a line */
 
@@ -35,7 +35,7 @@ CLA_INLINE cla_lane cla_watched_pivot(int perturb, int shift, cla_lane pivot, CL
         pivot = cla_lane_real(away);
         w->replaced++;
     }
-    if (shift) pivot += cla_lane_real(away);
+    if (shift) pivot = cla_away_from_zero(pivot, threshold);
     w->factor = cla_larger_size(w->factor, pivot);
     return pivot;
 }

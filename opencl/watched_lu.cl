@@ -7,7 +7,8 @@
  *   PIVOTING  1: rows are swapped within diagonal blocks
  *   INVERSES  1: what is stored is what thomas_solve.cl solves with, where swaps do not show; 0: the factors that
  *             blocktridiag.cl solves with
- *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
+ *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite; or 0, and
+ *             the threshold itself
  * One work-item does one line; factor_team of thomas.cl does the same in teams.
  */
 #include "elimination.h"

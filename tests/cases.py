@@ -79,6 +79,24 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
+def laid(x, how):
+    """A copy of matrices that lies in memory in some way; numbers between them are NaN."""
+    if how == "columns":
+        return x.swapaxes(1, 2).copy().swapaxes(1, 2)
+    if how == "reversed":
+        return x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]
+    if how == "lanes":
+        return np.moveaxis(np.moveaxis(x, 0, 2).copy(), 2, 0)
+    gaps = {"rows": np.s_[:, :-2, 1:-1], "gaps": np.s_[::2, 1::2, ::3]}
+    if how in gaps:
+        step = {"rows": (1, 1, 1), "gaps": (2, 2, 3)}[how]
+        more = {"rows": (0, 2, 2), "gaps": (0, 0, 0)}[how]
+        whole = np.full([n * s + e for n, s, e in zip(x.shape, step, more, strict=True)], np.nan, x.dtype)
+        whole[gaps[how]] = x
+        return whole[gaps[how]]
+    return x.copy()
+
+
 def there(a, queue):
     """A copy of an array where the queue is, None for the CPU."""
     return np.copy(a) if queue is None else pyopencl.array.to_device(queue, a)

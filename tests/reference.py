@@ -33,10 +33,11 @@ def block_tridiagonal(lower, diag, upper, ring=True):
     return T.reshape(nlines, K * b, K * b)
 
 
-def watched_lu(T, b, pivots="report", pivoting=False):
+def watched_lu(T, b, pivots="report", pivoting=False, tiny=0):
     """The report of a factorization of one line, a dense matrix: info, smallest pivot, growth factor, pivots replaced.
 
-    A threshold is sqrt(eps) times the largest entry of a diagonal block, before or after elimination.
+    A threshold is sqrt(eps) times the largest entry of a diagonal block, before or after elimination. All pivots are
+    moved away from zero by `tiny`.
     """
     eps = np.finfo(T.dtype).eps
     (T,) = widen(T)
@@ -58,6 +59,7 @@ def watched_lu(T, b, pivots="report", pivoting=False):
             pivot, replaced = away, replaced + 1
         if pivots == "shift":
             pivot += away
+        pivot += -tiny if pivot.real < 0 else tiny
         T[g, g] = pivot
         largest = max(largest, np.abs(T[g, g:]).max())
         if pivot == 0 and not info:

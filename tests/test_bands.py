@@ -9,6 +9,7 @@ import compactla as cla
 from cases import random
 from compactla import cpu, gpu
 from compactla.cpu import matrix
+from compactla.cpu.bands import systems as cpu_bands
 from compactla.gpu import bands as gpu_bands
 from compactla.oracle import THRESHOLD
 from drivers import working_devices
@@ -147,6 +148,27 @@ def test_axes_and_strides():
         assert shared.factor().shape == (1,)
     whole = random(rng, (3, 2, 2, 9, 2), "d")[:, ::2, :, :, 1]  # axes that can't be one
     assert np.array_equal(shared.solve(whole, axis=-1).reshape(-1, 9), shared.solve(whole.reshape(-1, 9)))
+
+
+@pytest.mark.parametrize("spd", [False, pytest.param(True, marks=SLOW)])
+def test_factors_past_the_caches(spd, monkeypatch):
+    """Factors that are written past the caches have the same bits, also where they are made again of new values."""
+    lower, diag, upper, b = systems()
+    ab = np.stack([diag + 9, np.pad(lower, ((0, 0), (0, 1)))], 1)
+    matrices = (ab,) if spd else (lower, diag, upper)
+    found = []
+    for limit in 1 << 40, 0:
+        monkeypatch.setattr(cpu_bands, "past_caches", lambda limit=limit: limit)
+        given = [a.copy() for a in matrices]
+        T = cla.BandedSPD(*given, lower=True) if spd else cla.Tridiag(*given)
+        for _ in range(3):  # the third time by the plan of the second
+            assert not T.factor().any()
+            found.append(T.solve(b))
+            for a in given:
+                a *= 1.25
+    for one, other in zip(found[:3], found[3:], strict=True):
+        assert np.array_equal(one, other)
+    assert np.abs(found[2] * 1.25**2 - found[0]).max() < 1e-11 * np.abs(found[0]).max()
 
 
 def test_refused():

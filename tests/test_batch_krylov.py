@@ -8,7 +8,7 @@ import pyopencl
 import pytest
 
 import compactla as cla
-from cases import here, random, there
+from cases import here, random, same_bits, there
 from compactla import krylov
 from compactla.gpu import sparse
 from drivers import working_devices
@@ -113,6 +113,32 @@ def test_gmres_that_starts_anew(ortho, rng):
     x, report = krylov.gmres(A, b, restart=3, ortho=ortho)
     assert report.converged.all() and (norms(dense(data, *parts, N), x, b) <= 1e-8 * np.linalg.norm(b, axis=1)).all()
     assert (report.iterations > 3).all()
+
+
+@pytest.mark.parametrize("restart", [30, 3])
+def test_gmres_from_the_left(restart, system, dtype):
+    """The goal is that of the true residual, and the first vector of the basis that of M r."""
+    A, a, b = system
+    rtol = RTOL[dtype.char.lower()]
+    for M, approximate in preconditioners(A, a):
+        how = {"rtol": rtol, "M": M, "restart": restart, "history": True}
+        x, report = krylov.gmres(A, b, side="l", **how)
+        true = norms(a, x, b)
+        assert report.converged.all() and (true <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
+        assert np.allclose(report.residual, true, rtol=0.1)
+        assert np.array_equal(report.history[range(NM), report.iterations], report.residual)
+        if M is None:
+            assert same_bits(x, krylov.gmres(A, b, side="R", **how)[0])
+            continue
+        # one step: the multiple of M b that makes M (b - A x) least
+        (y, first), z = krylov.gmres(A, b, side="L", M=M, rtol=0, maxiter=1), np.linalg.solve(approximate, b[..., None])
+        w = np.linalg.solve(approximate, a @ z)
+        best = (w.conj() * z).sum(1) / (abs(w) ** 2).sum(1) * z[..., 0]
+        assert (abs(y - best) <= 1e4 * np.finfo(dtype).eps * abs(best).max(1, keepdims=True)).all()
+        assert (first.iterations == 1).all()
+    _, report = krylov.gmres(lambda X: A @ X, b, side="L", rtol=rtol, M=krylov.Jacobi(A).solve, restart=restart)
+    _, other = krylov.gmres(A, b, side="L", rtol=rtol, M=krylov.Jacobi(A), restart=restart)
+    assert (abs(report.iterations - other.iterations) <= 1).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -331,7 +357,8 @@ def test_zero_pivots(rng):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"rtol": -1}, {"atol": "a"}, {"maxiter": -1}, {"restart": 0}, {"ortho": "qr"}, {"x0": np.ones(3)}]
+    "wrong",
+    [{"rtol": -1}, {"atol": "a"}, {"maxiter": -1}, {"restart": 0}, {"ortho": "qr"}, {"side": "B"}, {"x0": np.ones(3)}],
 )
 def test_refusals(wrong):
     A = cla.pack(np.tile(np.eye(3), (2, 1, 1)))

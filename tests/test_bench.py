@@ -13,6 +13,8 @@ from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, command, lines, table, timing, turns
+from compactla.bench.lanes import lanes_in
+from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.devices import devices
 
@@ -101,6 +103,34 @@ def test_work(routine, beta):
     case = cases.Dense(routine, 4, 9, **({} if beta is None else {"beta": beta}))
     flops, nbytes, loop = WORK[routine, beta]
     assert (case.flops, case.nbytes, case.loop) == (pytest.approx(9 * flops), 9 * nbytes, loop)
+
+
+@pytest.mark.slow
+def test_lanes(capsys):
+    """Instructions of a product are multiply-adds of whole vectors; lanes without a matrix do nothing useful."""
+    main(["bench", *"gemm --n 4 --nm 9 --no-baselines --lanes --beta 0".split()])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lanes")]
+    useful, width, count, filled = re.search(r"([\d.]+) of (\d+) useful in (\d+) .*, (\d+)% of", line).groups()
+    V = cla.pack(np.zeros((1, 1, 1))).vlen
+    part = 9 / (-(-9 // V) * V)
+    assert int(filled) == round(100 * part) and int(width) == native_width(np.dtype("d"))
+    assert int(count) >= 64 and abs(float(useful) - part * int(width)) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("\tvfmadd231pd\t%zmm1, %zmm2, %zmm3", [8]),
+        ("\tvfnmadd213ps\t(%rax), %ymm2, %ymm3", [8]),
+        ("\tmulsd\t%xmm1, %xmm2", [1]),
+        ("\tfmla\tv0.2d, v1.2d, v2.2d", [2]),
+        ("\tfmul\td0, d1, d2", [1]),
+        ("\tvmovupd\t%zmm1, (%rax)", []),
+        ("\taddq\t$8, %rax", []),
+    ],
+)
+def test_lanes_of_instructions(line, found):
+    assert lanes_in(line) == found
 
 
 def test_gemm_that_overwrites(capsys):

@@ -117,6 +117,26 @@ def test_ordinary_products(library, there, stacks):
         cla.gemm(x, x, x)
 
 
+def test_routines_on_ordinary_arrays(library, there, stacks):
+    a, b = stacks
+    L, x = np.tril(a) + 9 * np.eye(3), there(b)
+    if not library.writes:
+        with pytest.raises(ValueError, match="B is read-only"):
+            cla.trsm(there(L), x)
+        return
+    assert cla.trsm(there(L), x) is x
+    close(library, x, np.linalg.solve(L, b))
+    assert cla.trmm(there(L[0]), x, alpha=2) is x
+    close(library, x, 2 * L[0] @ np.linalg.solve(L, b))
+    c = there(np.zeros((40, 3, 3)))
+    assert cla.syrk(there(b), c, uplo="U") is c
+    close(library, c, np.triu(b @ b.swapaxes(1, 2)))
+    with pytest.raises(ValueError, match="B shares memory with A"):
+        cla.trsm(c, c)
+    with pytest.raises(TypeError, match="A is a ndarray, must be an array on the device"):
+        cla.trsm(a, c)
+
+
 @pytest.mark.parametrize("name", ["solve", "inv", "det", "cholesky", "eigh", "svd", "qr", "lstsq", "pinv", "slogdet"])
 def test_linalg(library, there, stacks, name):
     a, b = stacks

@@ -5,7 +5,15 @@ import re
 import numpy as np
 import pytest
 
-from compactla.examples import bicgstab_opencl, hot_wall, ignition, kabsch, kalman, spectral_elements
+from compactla.examples import (
+    bicgstab_opencl,
+    hot_wall,
+    ignition,
+    kabsch,
+    kalman,
+    quadratic_programs,
+    spectral_elements,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -166,3 +174,17 @@ def test_matrices_of_spectral_elements():
     x, D, M = spectral_elements.matrices(6)
     np.testing.assert_allclose(D @ x**6, 6 * x**5, atol=1e-12)
     np.testing.assert_allclose((x**4) @ M @ x**2, 2 / 7, rtol=1e-12)
+
+
+def test_quadratic_programs(capsys, rng):
+    quadratic_programs.main(["--problems", "40"])
+    out = capsys.readouterr().out
+    residual, gap, apart = (float(x) for x in re.findall(r"[\d.]+e[-+]\d+", out))
+    assert max(residual, gap, apart) < 1e-10
+    Q, r, A, b = quadratic_programs.portfolios(3, 12, 4, rng)
+    x, *_ = quadratic_programs.interior_point(quadratic_programs.by_loop, Q, r, A, b, 12)
+    assert (x > 0).all() and np.allclose(np.einsum("qij,qj->qi", A, x), b)
+    slope = np.einsum("qij,qj->qi", Q, x) - r  # along which no feasible direction goes down
+    for c, g, held in zip(A, slope, x > 1e-6, strict=True):
+        y, *_ = np.linalg.lstsq(c[:, held].T, g[held], rcond=None)
+        assert np.allclose(c[:, held].T @ y, g[held], atol=1e-6) and (g - c.T @ y > -1e-6).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import compactla as cla
-from cases import random, same_bits
+from cases import laid, random, same_bits
 
 PAIRS = list(itertools.product("NTC", repeat=2))
 
@@ -35,24 +35,6 @@ def check(a, b, c, alpha=1, beta=0, transa="N", transb="N", **options):
     k = applied(a, transa).shape[-1]
     scale = abs(alpha) * (abs(applied(a, transa)) @ abs(applied(b, transb))) + abs(beta * before)
     assert (abs(c - found) <= 4 * (k + 4) * eps * scale).all()
-
-
-def laid(x, how):
-    """A copy of matrices that lies in memory in some way; numbers between them are NaN."""
-    if how == "columns":
-        return x.swapaxes(1, 2).copy().swapaxes(1, 2)
-    if how == "reversed":
-        return x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]
-    if how == "lanes":
-        return np.moveaxis(np.moveaxis(x, 0, 2).copy(), 2, 0)
-    gaps = {"rows": np.s_[:, :-2, 1:-1], "gaps": np.s_[::2, 1::2, ::3]}
-    if how in gaps:
-        step = {"rows": (1, 1, 1), "gaps": (2, 2, 3)}[how]
-        more = {"rows": (0, 2, 2), "gaps": (0, 0, 0)}[how]
-        whole = np.full([n * s + e for n, s, e in zip(x.shape, step, more, strict=True)], np.nan, x.dtype)
-        whole[gaps[how]] = x
-        return whole[gaps[how]]
-    return x.copy()
 
 
 @pytest.mark.parametrize(("transa", "transb"), PAIRS)

@@ -55,3 +55,36 @@ def test_unused_lanes_stay_finite(queue, dtype, rng):
     cla.getrfnp(A)
     expected = reference.pack(np.zeros((5, 3, 3), dtype), A.vlen)
     assert same_bits(A.to("cpu").data[..., 5:].copy(), expected[..., 5:].copy())
+
+
+@pytest.mark.slow
+def test_pivots_that_move_away_from_zero(queue, dtype, rng):
+    """By a fixed amount, to the side where the real part is; zero pivots to the right."""
+    for n in (1, 3, 9, 33):
+        a = dominant(rng, BATCH, n, n, dtype) * rng.choice([-1, 1], (BATCH, n, 1)).astype(dtype)
+        oracle.named("getrfnp").spoil(2, n // 2, a)
+        a[5] = 0
+        for tiny in (0.25, np.float32(1e-3)):
+            A = cla.pack(a, queue=queue)
+            assert not cla.getrfnp(A, tiny=tiny).any()
+            lu = A.unpack()
+            assert residual("getrfnp", [a], [lu], tiny=tiny) < oracle.THRESHOLD
+            assert same_bits(lu[5], (tiny * np.eye(n)).astype(dtype))
+        A = cla.pack(a, queue=queue)
+        cla.getrfnp(A, 0.0)
+        assert same_bits(A.unpack(), getrfnp(a, queue=queue)[0])
+
+
+def test_amounts_that_are_refused(queue, rng):
+    a = random(rng, (5, 3, 3), np.complex64)
+    A = cla.pack(a, queue=queue)
+    for error, tiny in (
+        (ValueError, -1),
+        (ValueError, np.inf),
+        (ValueError, np.nan),
+        (TypeError, 1j),
+        (TypeError, "1"),
+    ):
+        with pytest.raises(error, match="tiny is"):
+            cla.getrfnp(A, tiny=tiny)
+    assert same_bits(A.unpack(), a)

@@ -79,3 +79,21 @@ def test_steps(name, queue, dtype, rng):
             assert y.dtype == x.dtype and others.shape == norms.shape
             assert (abs(x - y).max(1) <= close * abs(x).max(1)).all(), (way, k)
             assert (abs(norms - others) <= close * length[:, None]).all(), (way, k)
+
+
+@pytest.mark.parametrize("dtype", ["d", *map(exhaustive, "fFD")])
+def test_steps_from_the_left(queue, dtype, rng):
+    """They agree with each other, and residuals in the end are true."""
+    a, b = systems(rng, dtype, False)
+    close = 4 * np.finfo(dtype).eps * np.linalg.cond(a).max()
+    ways = (one_by_one, in_numpy) if queue is None else (one_by_one, side_by_side)
+    length = np.linalg.norm(b, axis=1)
+    for k in range(1, STEPS[dtype] + 1):
+        how = {"rtol": 0.0, "maxiter": k, "history": True, "side": "L"}
+        x, norms = side_by_side(krylov.gmres, a, b, None, **how)
+        true = np.linalg.norm(b - np.einsum("qij,qj->qi", a, x), axis=1)
+        assert (abs(norms[:, k] - true) <= close * length).all()
+        for way in ways:
+            y, others = way(krylov.gmres, a, b, queue, **how)
+            assert (abs(x - y).max(1) <= close * abs(x).max(1)).all(), (way, k)
+            assert (abs(norms - others) <= close * length[:, None]).all(), (way, k)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from cases import random, there
 from compactla import linalg
 
 every = pytest.mark.exhaustive
@@ -78,3 +79,15 @@ def test_other_types():
     np.testing.assert_array_equal(linalg.expm([[[2.0]]]), np.exp([[[2.0]]]))
     with pytest.raises(np.linalg.LinAlgError, match="square"):
         linalg.expm(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("char", ["d", pytest.param("F", marks=pytest.mark.slow)])
+def test_on_devices(elsewhere, rng, char):
+    """Scaled as on the CPU: small, large and triangular matrices, and one that is not finite alone."""
+    a = random(rng, (17, 4, 4), char) * np.logspace(-3, 1.3, 17)[:, None, None].astype(char)
+    a[3], a[4] = 0, np.triu(a[4]) + 100 * np.eye(4, k=1).astype(char)
+    a[6] = np.nan
+    x, expected = linalg.expm(there(a, elsewhere)).get(), linalg.expm(np.delete(a, 6, axis=0), compute="double")
+    assert x.dtype == a.dtype and np.isnan(x[6]).all()
+    error = np.abs(np.delete(x, 6, axis=0) - expected).max((1, 2)) / np.abs(expected).max((1, 2))
+    assert error.max() < 2000 * np.finfo(a.dtype).eps

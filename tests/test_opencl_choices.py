@@ -159,6 +159,9 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     assert info.tolist() == [3 if q == 4 else 0 for q in range(NM)]
     assert ratio("getrfnp", (a,), A) < oracle.THRESHOLD
     assert same_bits(A.unpack()[:, 0], a[:, 0])
+    A = cla.pack(a, VLEN, queue=queue)
+    assert not cla.getrfnp(A, tiny=0.5).any()
+    assert oracle.named("getrfnp").residual((a,), (A.unpack(),), tiny=0.5).max() < oracle.THRESHOLD
     assert ran(queue, "getrfnp") == {kernel}
 
 

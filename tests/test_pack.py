@@ -56,6 +56,13 @@ def test_attributes(queue):
     assert "complex64" in repr(A)
 
 
+def test_large_packs_begin_at_different_lines_of_a_page():
+    """So that reads from one are not taken for reads of what was just written to another."""
+    packs = [cla.Pack.empty(100, 16, 16) for _ in range(4)]
+    assert len({A.data.ctypes.data % 4096 for A in packs}) == len(packs)
+    assert all(A.data.ctypes.data % 64 == 0 for A in packs)
+
+
 def test_memory_is_aligned_for_vectors(dtype):
     assert cla.pack(np.ones((9, 3, 3), dtype)).data.ctypes.data % 64 == 0
 

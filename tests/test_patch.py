@@ -73,8 +73,13 @@ def arguments(name, a, b, original):
         "eigvalsh": (definite(a),),
         "cho_factor": (definite(a),),
         "cho_solve": ((definite(a), False), b),
+        "ldl": (a, True, False),
         "lu_solve": (lambda: (tuple(original("lu_factor")(a)), b)),
         "solve_triangular": (a, b),
+        "fractional_matrix_power": (a, 0.3),
+        "solve_sylvester": (a, a, a),
+        "solve_continuous_lyapunov": (a, a),
+        "solve_discrete_lyapunov": (a, a),
         "solve_banded": ((1, 1), a + main, b),
         "solveh_banded": ((a + main)[..., :2, :].real, b),
     }.get(name, (a,))
@@ -85,6 +90,14 @@ def invariant(name, found, given):
     if name == "eigh":
         w, v = found
         return w, (v * w[..., None, :]) @ v.conj().swapaxes(-1, -2)
+    if name == "eig":
+        w, v = found
+        return (v * w[..., None, :]) @ np.linalg.inv(v)
+    if name == "eigvals":
+        return [(found**k).sum(-1) for k in range(1, N + 1)]
+    if name == "schur":
+        t, z = found
+        return z @ t @ z.conj().swapaxes(-1, -2)
     if name == "svd":
         u, s, vh = found
         return s, (u * s[..., None, :]) @ vh
@@ -95,6 +108,7 @@ def as_list(found):
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("name", TARGETS)
 def test_results_are_of_the_same_kind(kernels, rng, name, dtype):

@@ -239,3 +239,40 @@ def test_no_lines(queue):
     for options in ({"diagnose": True}, {"pivoting": True}, {"pivots": "perturb"}):
         T = cla.BlockTridiag(diag[:, :3], diag, diag[:, :3], queue=queue, **options)
         assert T.factor().shape == T.report.smallest.shape == (0,)
+
+
+def moved(T, tiny):
+    """A matrix whose pivots are those of T moved away from zero by so much."""
+    (U,), T = reference.widen(T), T.copy()
+    for k in range(len(T)):
+        away = -tiny if U[k, k].real < 0 else tiny
+        T[k, k] += away
+        U[k, k] += away
+        U[k + 1 :, k] /= U[k, k]
+        U[k + 1 :, k + 1 :] -= np.outer(U[k + 1 :, k], U[k, k + 1 :])
+    return T
+
+
+@pytest.mark.parametrize("more", [{}, {"parts": 1, "storage": "float16"}, {"pivots": "raise"}], ids=str)
+def test_pivots_that_move_by_a_fixed_amount(queue, dtype, rng, more):
+    blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
+    make_singular(blocks[1][4, 0], 1)
+    blocks[1][6, 3], blocks[0][6, 2] = 0, 0
+    T = cla.BlockTridiag(*blocks, queue=queue, tiny=0.5, **more)
+    assert not T.factor().any() and T.report.smallest[6] == 0
+    dense = np.array([moved(A, 0.5) for A in reference.block_tridiagonal(*blocks)])
+    assert reference.solve_ratio(dense, T.solve(rhs), rhs) < (1e14 if "storage" in more else THRESHOLD)
+
+
+def test_amounts_that_are_refused(rng):
+    blocks = lines(rng, 2, K, B, np.float64)
+    wrong = (
+        {"tiny": -1},
+        {"tiny": np.nan},
+        {"tiny": 1j},
+        {"tiny": 1, "pivots": "shift"},
+        {"tiny": 1, "pivots": "perturb"},
+    )
+    for options in wrong:
+        with pytest.raises((ValueError, TypeError), match="tiny is"):
+            cla.BlockTridiag(*blocks, **options)

@@ -96,3 +96,13 @@ def test_packs_of_arrays_that_are_made_again(queue, rng):
         np.testing.assert_array_equal(A.unpack(), a)
         np.testing.assert_array_equal(A.T.copy().unpack(), a.swapaxes(1, 2))
     assert len({A.data.base_data.int_ptr for A in packs}) == 4
+
+
+def test_arguments_by_name(queue, rng):
+    """Packs and arrays in one call, in any order."""
+    for a in rng.standard_normal((4, 40, 3, 3)):
+        A, target = cla.pack(device_arrays.to_device(queue, a)), device_arrays.zeros(queue, (40, 3, 3), a.dtype)
+        assert A.unpack(out=target) is target
+        np.testing.assert_array_equal(target.get(), a)
+        assert cla.pack(out=A, a=2 * target) is A
+        np.testing.assert_array_equal(A.unpack(), 2 * a)

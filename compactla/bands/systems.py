@@ -140,10 +140,15 @@ class Systems(Copied):
         nsys = math.prod(self._lead)
         info = padded(nsys, self.dtype)
         if nsys:
-            if factors is None or factors.lanes != cpu.lanes_of(self.dtype):
+            known = factors is not None and factors.lanes == cpu.lanes_of(self.dtype)
+            if not known:
                 factors = cpu.new_factors(self._form, nsys, self.n, self.dtype)
-            operands = in_two(self._matrix, self._lead)
-            plan = cpu.plan(self._form, "factor", self.dtype, self.n, operands, factors=factors)
+            plan = self._plans.known.get("factor", UNKNOWN) if known else UNKNOWN
+            if plan is UNKNOWN:
+                operands = in_two(self._matrix, self._lead)
+                plan = cpu.plan(self._form, "factor", self.dtype, self.n, operands, factors=factors)
+            if known:
+                self._plans.add("factor", plan)
             plan.run([address(info)], launch)
         return factors, info[:nsys]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compactla import routine
-from compactla.bench import cases
+from compactla.bench import cases, lanes
 from compactla.bench.ceilings import processor, roofs
 from compactla.bench.measure import as_dict, environment, measure, measure_lines
 from compactla.bench.progress import progress_bar
@@ -39,6 +39,8 @@ Every operand counts once for each time that it is read or written. Residuals ar
 LAPACK's tests do, which accept less than 30; "wrong" is more than that.
   call      from Python, on packs that are there already
   in cache  64 matrices in a loop of compiled code, in one thread
+With --lanes, there are before it the lanes of a register that have useful work: the mean of the floating-point
+instructions in the code, of which each counts once, times the part of the lanes of packs that hold matrices.
 """
 
 BASELINES = """\
@@ -74,7 +76,7 @@ def register(commands: Any) -> None:
 
     def add_batch(name, help, makes):
         what = add_measured(name, run_batch, help)
-        what.set_defaults(work=help, makes=makes, options=[])
+        what.set_defaults(work=help, makes=makes, options=[], lanes=False)
         what.add_argument("--n", type=positive, nargs="+", default=SIZES, help="orders of the matrices")
         what.add_argument("--nm", type=positive, default=BATCH, help=f"matrices in a batch (default: {BATCH})")
         return what
@@ -82,6 +84,7 @@ def register(commands: Any) -> None:
     for row in map(routine.named, routine.names()):
         what = add_batch(row.name, summary(row), [functools.partial(cases.Dense, row.name)])
         add_options(what, row)
+        what.add_argument("--lanes", action="store_true", help="tell how many lanes of vectors are useful (CPU only)")
     add_batch("pack", "copies into the compact layout and back", [cases.Pack, cases.Unpack])
     line = add_measured("line", run_line, "block tridiagonal lines, factored and solved")
     line.add_argument("-N", type=positive, default=1024, metavar="LINES", help="lines (default: 1024)")
@@ -139,8 +142,22 @@ def queue_of(args: Any) -> Queue:
 def run_batch(args) -> None:
     options = {name: getattr(args, name) for name in args.options}
     chosen = "".join(f", {name} = {value}" for name, value in options.items())
+    if args.lanes:
+        tell_lanes(args, options)
     jobs = [functools.partial(measure, make, n, args.nm, **options) for n in args.n for make in args.makes]
     show(args, f"{args.work}{chosen}; {args.nm} matrices, n x n", jobs)
+
+
+def tell_lanes(args, options) -> None:
+    """Print how many lanes of vectors have useful work, for each size."""
+    if queue_of(args) is not None:
+        raise ValueError("--lanes is for --device cpu")
+    for n in args.n:
+        for make in args.makes:
+            case = make(n, args.nm, dtype=args.dtype, threads=args.threads, **options)
+            found = lanes.utilisation(case)
+            share = f"{found.useful:.2f} of {found.width} useful in {found.instructions} floating-point instructions"
+            print(f"lanes      n = {n}: {share}, {found.filled:.0%} of the lanes of packs filled")
 
 
 def run_line(args) -> None:

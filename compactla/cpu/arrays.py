@@ -1,6 +1,7 @@
 """Arrays on the CPU: memory for packs, and what moves matrices and blocks into them and back."""
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import parts
 from compactla.cpu.emit.machine import past_caches
 from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.emit.prefetch import LINE, PAGE
 from compactla.cpu.memory.packing import (
     gather_batch,
     lanes_at_once,
@@ -28,6 +30,10 @@ from compactla.types import Array, Queue
 from compactla.view import View
 
 TOGETHER = 1 << 16  # bytes of packs that are divided at once
+# Bytes from which on arrays begin at different places in a page, and these, one after the other: 11 lines apart, which
+# has no divisor in common with the number of lines.
+PAGED = 64 << 10
+PLACES = itertools.cycle([11 * LINE * k % PAGE for k in range(PAGE // LINE)])
 
 
 def default_vlen(dtype: np.dtype, queue: Queue) -> int:
@@ -35,11 +41,17 @@ def default_vlen(dtype: np.dtype, queue: Queue) -> int:
 
 
 def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None) -> np.ndarray:
-    """Uninitialised array, aligned to a cache line."""
+    """Uninitialised array, aligned to a cache line.
+
+    Large arrays would all begin at the same offset in a page. Processors that compare no more than these offsets would
+    take reads from one for reads of what was just written to another. So they begin at different lines of a page.
+    """
     dtype = np.dtype(dtype)
-    memory = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
-    start = -address(memory) % 64
-    return memory[start : memory.size - 64 + start].view(dtype).reshape(shape)
+    size = math.prod(shape) * dtype.itemsize
+    unit, place = (PAGE, next(PLACES)) if size >= PAGED else (LINE, 0)
+    memory = np.empty(size + unit, np.uint8)
+    start = (place - address(memory)) % unit
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def reused(a: Array) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 
 from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
@@ -53,7 +54,7 @@ class LinesView:
 
     def __init__(
         self, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, policy: str = "",
-        swaps: Array = None, stored: Any = None,
+        swaps: Array = None, stored: Any = None, tiny: float = 0.0,
     ) -> None:  # fmt: skip
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
@@ -65,7 +66,7 @@ class LinesView:
         if stored is not None:
             self.factors, self.storage = tuple(map(address, stored.blocks)), stored.storage
         self.offset, self.rows = offset, rows.reshape(-1)
-        self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
+        self.tiny, self.policy, self.swaps = tiny, policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
         self.longest = int(np.diff(offset).max(initial=0))
         numbers, lanes = b * len(lanes), width(self.layout.dtype, self.layout.vlen)
@@ -111,7 +112,7 @@ def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array =
     kernel, cost = factor_choice(lines.layout, lines.policy)
     args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
     if lines.policy:
-        args += lines.rows, lines.swaps, address(watched)
+        args += lines.rows, lines.swaps, address(watched), lines.tiny
     share(kernel, lines.nslot * cost, args, launch, lines.offset)
 
 
@@ -124,7 +125,7 @@ def factor_choice(A: Layout, policy):
         large = 6 * A.m**2 * width(A.dtype, A.vlen) * A.dtype.itemsize > NEAREST
         return compiled(factor_batch, arguments, block, known, large), operations(A, 2 * A.m**3)
     forms = block, known_form(A, False), swap_form(A)
-    kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT), *forms, known, policy)
+    kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT, types.float64), *forms, known, policy)
     return kernel, operations(A, 4 * A.m**3)
 
 

@@ -176,7 +176,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
     kinds = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple((*kinds, *[INTS] * len(row.outputs)))
     largest = max(sizes) if known and lanes == main.vlen else math.inf
-    pairs, few = largest <= row.paired, largest <= (SMALL_COMPLEX if main.dtype.kind == "c" else SMALL)
+    pairs, few = largest in row.paired, largest <= (SMALL_COMPLEX if main.dtype.kind == "c" else SMALL)
     loop = together if row.together else paired if pairs else packs if few else batch
     kernel = compiled(loop, arguments, text, lanes, far == "stream", source=f"compactla.cpu.kernels.{row.name}")
 

@@ -15,11 +15,12 @@ from compactla.backends import device_module
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import Plans
 from compactla.calls.recording import repeats
-from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
+from compactla.checks import check_dtype, check_kind, check_launch, is_writeable
 from compactla.cpu.linalg import products as cpu
 from compactla.cpu.linalg.products import SEQUENCE, STACK
 from compactla.dtypes import REAL
-from compactla.foreign import adopt, is_foreign
+from compactla.foreign import adopt
+from compactla.ordinary import check_place, check_same, check_stacks, is_stack, queue_of
 from compactla.overlap import address, clash, has_repeats, shadows, share_memory
 from compactla.routine import is_matrix, named
 from compactla.scalars import scalar
@@ -66,9 +67,7 @@ plans = Plans()
 
 def is_ordinary(C) -> bool:
     """Whether C is no pack, but ordinary matrices."""
-    if isinstance(C, list | tuple):
-        return True
-    return (isinstance(C, ndarray) or is_device_array(C) or is_foreign(C)) and C.ndim == 3
+    return isinstance(C, list | tuple) or is_stack(C)
 
 
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
@@ -116,22 +115,8 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
 
 def planned(row, A, B, C, transa, transb):
     """The plan for arrays of three axes, or of two for one matrix; errors are raised that do not depend on more."""
-    dtype = check_stacks(A, B, C)
+    dtype = check_stacks(A=A, B=B, C=C)
     return plan_for(row, len(C), dtype, *map(place, (A, B, C)), transa, transb, STACK)
-
-
-def check_stacks(A, B, C):
-    """Refuse arrays that are no stacks like C; the type of C."""
-    dtype = check_dtype(C.dtype, "C")
-    for name, X in (("A", A), ("B", B)):
-        check_same(X, name, dtype, "C")
-        if X.ndim not in (2, 3):
-            raise ValueError(f"{name} has shape {X.shape}, must have three axes, or two for one matrix")
-        if X.ndim == 3 and len(X) != len(C):
-            raise ValueError(f"{name} has {len(X)} matrices, must have {len(C)} as C")
-    if has_repeats(C):
-        raise ValueError(f"C has strides {C.strides}, must have memory of its own for every element")
-    return dtype
 
 
 @repeats("C")
@@ -147,7 +132,7 @@ def on_device(C, A, B, alpha, beta, transa, transb, threads, wait_for):
     key = "products", transa, transb, bool(alpha), bool(beta), *where
     plan = kept.known.get(key)
     if plan is None:
-        dtype, c = check_stacks(A, B, C), place(C)
+        dtype, c = check_stacks(A=A, B=B, C=C), place(C)
         a, b, conj = factors(row, *map(place, (A, B)), c, transa, transb, dtype)
         device = device_module("linalg.products")
         units = [device.common_bytes([X.offset]) for X in (A, B, C)]
@@ -160,21 +145,6 @@ def on_device(C, A, B, alpha, beta, transa, transb, threads, wait_for):
     arrays = A, B, C
     plan.start(arrays, [X.offset for X in arrays], alpha, beta, launch)
     return C
-
-
-def queue_of(C, name):
-    """The queue of a pyopencl Array, which it must have; None of others."""
-    if not is_device_array(C):
-        return None
-    check_device_array(C, C.queue, name)
-    return C.queue
-
-
-def check_place(X, queue, name):
-    """Refuse what is no array on the device of the queue, or on the CPU if that is None."""
-    check_kind(X, queue, name)
-    if queue is not None:
-        check_device_array(X, queue, name)
 
 
 def place(X):
@@ -214,11 +184,6 @@ def span(X, nm, size, source):
         return 0, 0
     ends = [(X.m - 1) * X.rs, (X.n - 1) * X.cs, (nm - 1) * X.step if source == STACK else 0]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + size
-
-
-def check_same(X, name, dtype, other):
-    if X.dtype != dtype:
-        raise TypeError(f"{name} is of {X.dtype}, must be of {dtype} as {other}")
 
 
 def applied(X, op):

@@ -1,23 +1,23 @@
 """gemv: products of matrices and vectors."""
 
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs
+from compactla.routine import Matrix, Routine, plain_views
 from compactla.scalars import scalar
 from compactla.search import ITEM, Search, items, squares
 from compactla.types import Array, Events
 
 
 def gemv(
-    A: Array, x: Pack, y: Pack, alpha: Array = 1, beta: Array = 0, trans: str = "N", *, threads: int | None = None,
+    A: Array, x: Array, y: Array, alpha: Array = 1, beta: Array = 0, trans: str = "N", *, threads: int | None = None,
     wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Matrix-vector products y <- alpha op(A) x + beta y, in place.
 
     Parameters
     ----------
-    A, x, y : Pack
+    A, x, y : Pack, ndarray or pyopencl.array.Array
         nm matrices op(A) of m x n, and vectors, x of n x 1 and y of m x 1, with the same dtype, vector length and
-        device.
+        device. All may be arrays (nm, m, n), (nm, n, 1) and (nm, m, 1) of any strides, as for `compactla.gemm`.
     alpha, beta : scalar
         Where `beta` is zero y is overwritten, whatever it held; where `alpha` is zero A and x are not read.
     trans : {"N", "T", "C"}
@@ -29,14 +29,14 @@ def gemv(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         y. On a device this does not wait until the work is done: ``y.data.events`` ends with its event.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or `threads`
-        or `wait_for` is invalid, see `compactla.gemm`.
+        If the operands do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------
@@ -54,17 +54,19 @@ def gemv(
     >>> bool((y.unpack() == a @ x).all())
     True
     """
-    if not type(A) is type(x) is type(y) is Pack or not A.kind == x.kind == y.kind:
-        check_packs(A=A, x=x, y=y)
-    a, conj = A.view, None
+    if type(A) is type(x) is type(y) is Pack and A.kind == x.kind == y.kind:
+        a, u, v = A.view, x.view, y.view
+    else:
+        a, u, v = plain_views(A=A, x=x, y=y)
+    conj = None
     if trans != "N":
         (trans,) = ROUTINE.chosen(trans)
         a = a if trans == "N" else a.T
-        conj = (True, False, False) if trans == "C" and y.is_complex else None
-    alpha, beta = scalar("alpha", alpha, y), scalar("beta", beta, y)
+        conj = (True, False, False) if trans == "C" and v.dtype.kind == "c" else None
+    alpha, beta = scalar("alpha", alpha, v), scalar("beta", beta, v)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    ROUTINE.run((a, x.view, y.view), (alpha, beta), conj, (), 0, None, threads, wait_for)
+    ROUTINE.run((a, u, v), (alpha, beta), conj, (), 0, None, threads, wait_for)
     return y
 
 

@@ -1,23 +1,23 @@
 """ger: updates by products of vectors."""
 
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs
+from compactla.routine import Matrix, Routine, plain_views
 from compactla.scalars import scalar
 from compactla.search import ITEM, Search, items, squares
 from compactla.types import Array, Events
 
 
 def ger(
-    x: Pack, y: Pack, A: Pack, alpha: Array = 1, conj: bool = False, *, threads: int | None = None,
+    x: Array, y: Array, A: Array, alpha: Array = 1, conj: bool = False, *, threads: int | None = None,
     wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Rank-one updates A <- alpha x y^T + A, in place.
 
     Parameters
     ----------
-    x, y, A : Pack
+    x, y, A : Pack, ndarray or pyopencl.array.Array
         nm vectors each, x of m x 1 and y of n x 1, and matrices of m x n, with the same dtype, vector length and
-        device.
+        device. All may be arrays (nm, m, 1), (nm, n, 1) and (nm, m, n) of any strides, as for `compactla.gemm`.
     alpha : scalar
         Where it is zero nothing is read, and A stays as it is.
     conj : bool
@@ -29,13 +29,13 @@ def ger(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         A. On a device this does not wait until the work is done: ``A.data.events`` ends with its event.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
+        If the operands do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
@@ -54,12 +54,14 @@ def ger(
     >>> bool((A.unpack() == 2).all())
     True
     """
-    if not type(x) is type(y) is type(A) is Pack or not x.kind == y.kind == A.kind:
-        check_packs(x=x, y=y, A=A)
+    if type(x) is type(y) is type(A) is Pack and x.kind == y.kind == A.kind:
+        u, v, a = x.view, y.view, A.view
+    else:
+        u, v, a = plain_views(x=x, y=y, A=A)
     (conj,) = ROUTINE.chosen(conj)
-    flags = (False, True, False) if conj and A.is_complex else None
-    alpha = scalar("alpha", alpha, A)
-    ROUTINE.run((x.view, y.view, A.view), (alpha,), flags, (), 0, None, threads, wait_for)
+    flags = (False, True, False) if conj and a.dtype.kind == "c" else None
+    alpha = scalar("alpha", alpha, a)
+    ROUTINE.run((u, v, a), (alpha,), flags, (), 0, None, threads, wait_for)
     return A
 
 

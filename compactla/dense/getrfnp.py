@@ -6,18 +6,24 @@ from collections.abc import Iterator
 from compactla.calls.recording import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import real_scalar
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.types import Array, Events
 
 
 @repeats("A", "info")
-def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
+def getrfnp(
+    A: Pack, tiny: float = 0.0, *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters
     ----------
     A : Pack
         nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
+    tiny : real scalar
+        Amount that every pivot moves away from zero by when elimination comes to it: it is subtracted from a pivot
+        whose real part is negative, and added to all others. L U is then A with such a diagonal added.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
@@ -36,8 +42,8 @@ def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, `info` is no such array, or shares memory with A, or `threads` or
-        `wait_for` is invalid, see `compactla.gemm`.
+        If A is not a pack, or is read-only, `tiny` is negative, not finite or not real, `info` is no such array, or
+        shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------
@@ -45,8 +51,10 @@ def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for
 
     Notes
     -----
-    Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix. Columns are scaled by the reciprocal of their
-    pivot, which overflows for subnormal pivots: matrices of so small entries have to be scaled first.
+    Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix, and the `tiny` of KokkosKernels' batched LU and
+    ``AddRadial``: no pivot is zero then, and a solve with the factors is a preconditioner for A, or the first step of
+    an iterative refinement. Columns are scaled by the reciprocal of their pivot, which overflows for subnormal pivots:
+    matrices of so small entries have to be scaled first.
 
     Examples
     --------
@@ -54,10 +62,17 @@ def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for
     >>> A = cla.pack(np.array([[[2.0, 1.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]]]))
     >>> cla.getrfnp(A)
     array([0, 1])
+    >>> A = cla.pack(np.array([[[0.0, 1.0], [1.0, 1.0]]]))
+    >>> cla.getrfnp(A, tiny=0.5), A.unpack()
+    (array([0]), array([[[ 0.5,  1. ],
+            [ 2. , -1.5]]]))
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    return ROUTINE.run((A.view,), (), None, (), A.nm, info, threads, wait_for)
+    tiny = real_scalar("tiny", tiny, A)
+    if not 0 <= tiny.real < math.inf:
+        raise ValueError(f"tiny is {tiny!r}, must be finite and not negative")
+    return ROUTINE.run((A.view,), (tiny,), None, (), A.nm, info, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -84,6 +99,10 @@ ROUTINE = Routine(
     "getrfnp",
     operands=(Matrix("A", "mn", written=True),),
     madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
+    scalars={"tiny": 0},
+    real_scalars=True,
+    fixed=frozenset({(0,)}),
+    free=True,
     outputs=("info",),
     search=Search(
         "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2)}, local)}, candidates,

@@ -8,19 +8,20 @@ from compactla.types import Array, Events
 
 
 def hemm(
-    A: Array, B: Array, C: Pack, side: str = "L", uplo: str = "L", alpha: Array = 1, beta: Array = 0, *,
+    A: Array, B: Array, C: Array, side: str = "L", uplo: str = "L", alpha: Array = 1, beta: Array = 0, *,
     threads: int | None = None, wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Products with Hermitian matrices C <- alpha A B + beta C, or C <- alpha B A + beta C, in place.
 
     Parameters
     ----------
-    A : Pack
+    A : Pack, ndarray or pyopencl.array.Array
         nm Hermitian matrices, of m x m for side "L", of n x n for side "R". One triangle is read, and the real part
         of the diagonal.
-    B, C : Pack
+    B, C : Pack, ndarray or pyopencl.array.Array
         nm matrices of m x n each, with A's dtype, vector length and device. Instead of A or B there may be a
-        plain array, one matrix for the whole batch, as for `compactla.gemm`.
+        plain array, one matrix for the whole batch; or all are arrays (nm, m, n) of any strides, as for
+        `compactla.gemm`.
     side : {"L", "R"}
         On which side of B A stands.
     uplo : {"L", "U"}
@@ -34,13 +35,13 @@ def hemm(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         C.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
+        If the operands do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
@@ -66,11 +67,11 @@ def hemm(
         a, b, c = views(A=A, B=B, C=C)
     side, uplo = ROUTINE.chosen(side, uplo)
     check_sizes(a, b, c, side)
-    scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    scalars = scalar("alpha", alpha, c), scalar("beta", beta, c)
     a = a if uplo == "L" else a.T
     operands = (a, b, c) if side == "L" else (a, b.T, c.T)
     conj = None
-    if C.is_complex and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
+    if c.dtype.kind == "c" and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
         conj = True, False, False
     ROUTINE.run(operands, scalars, conj, (), 0, None, threads, wait_for)
     return C

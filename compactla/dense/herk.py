@@ -4,24 +4,25 @@ from dataclasses import replace
 
 from compactla.dense.syrk import check_sizes, lower, row
 from compactla.layout import Pack
-from compactla.routine import check_packs
-from compactla.scalars import scalar
+from compactla.routine import plain_views
+from compactla.scalars import real_scalar
 from compactla.types import Array, Events
 
 
 def herk(
-    A: Pack, C: Pack, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
+    A: Array, C: Array, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
     threads: int | None = None, wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Products of matrices and their conjugate transposes C <- alpha op(A) op(A)^H + beta C, in place.
 
     Parameters
     ----------
-    A : Pack
+    A : Pack, ndarray or pyopencl.array.Array
         nm matrices, op(A) of n x k.
-    C : Pack
+    C : Pack, ndarray or pyopencl.array.Array
         nm Hermitian matrices of n x n, with A's dtype, vector length and device. One triangle is read and written,
-        the other is not touched; imaginary parts on the diagonal are taken as 0 and become 0.
+        the other keeps its bits; imaginary parts on the diagonal are taken as 0 and become 0. Both may be arrays
+        (nm, m, n) of any strides, as for `compactla.gemm`.
     uplo : {"L", "U"}
         Which triangle.
     trans : {"N", "T", "C"}
@@ -35,13 +36,13 @@ def herk(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         C.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown or not for
+        If the operands do not fit together, C is read-only or shares memory with A, an option is unknown or not for
         complex matrices, `alpha` or `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
@@ -61,29 +62,23 @@ def herk(
     array([[ 5.+0.j,  0.+0.j],
            [ 8.+3.j, 25.+0.j]])
     """
-    if not type(A) is type(C) is Pack or A.kind != C.kind:
-        check_packs(A=A, C=C)
+    if type(A) is type(C) is Pack and A.kind == C.kind:
+        a, c = A.view, C.view
+    else:
+        a, c = plain_views(A=A, C=C)
     uplo, trans = ROUTINE.chosen(uplo, trans)
-    if trans == "T" and C.is_complex:
+    if trans == "T" and c.dtype.kind == "c":
         ROUTINE.refuse("trans", trans)
-    check_sizes(A, C, trans)
-    alpha, beta = real_scalar("alpha", alpha, C), real_scalar("beta", beta, C)
+    check_sizes(a, c, trans)
+    alpha, beta = real_scalar("alpha", alpha, c), real_scalar("beta", beta, c)
     conj = None
-    if C.is_complex and (trans == "C") != (uplo == "U"):  # C^T is the matrix of conjugates
+    if c.dtype.kind == "c" and (trans == "C") != (uplo == "U"):  # C^T is the matrix of conjugates
         conj = True, False
-    a, c = lower(A, C, uplo, trans)
+    a, c = lower(a, c, uplo, trans)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
     ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
     return C
-
-
-def real_scalar(name, value, target):
-    """The scalar as kernels take it; a TypeError if it is not real."""
-    number = scalar(name, value, target)
-    if number.imag != 0:
-        raise TypeError(f"{name} is {value!r}, must be real")
-    return number
 
 
 ROUTINE = replace(row("herk", "T"), real_scalars=True)

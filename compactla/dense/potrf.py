@@ -104,5 +104,6 @@ ROUTINE = Routine(
     madds=lambda n: n**3 / 6,
     options={"uplo": "LU"},
     outputs=("info",),
+    paired=range(8, 13),
     search=Search("potrf", "potrf.cl", KERNELS, candidates, squares(1), LARGEST_GRID),
 )

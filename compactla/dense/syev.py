@@ -97,5 +97,5 @@ ROUTINE = Routine(
     outputs=("info",),
     search=Search("syev", "syev.cl", {"syev_item": ITEM}, candidates, squares(1)),
     static=16,
-    paired=4,
+    paired=range(5),
 )

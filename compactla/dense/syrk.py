@@ -1,25 +1,25 @@
 """syrk: products of matrices and their transposes."""
 
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs
+from compactla.routine import Matrix, Routine, plain_views
 from compactla.scalars import scalar
 from compactla.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.types import Array, Events
 
 
 def syrk(
-    A: Pack, C: Pack, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
+    A: Array, C: Array, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
     threads: int | None = None, wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Products of matrices and their transposes C <- alpha op(A) op(A)^T + beta C, in place.
 
     Parameters
     ----------
-    A : Pack
+    A : Pack, ndarray or pyopencl.array.Array
         nm matrices, op(A) of n x k.
-    C : Pack
+    C : Pack, ndarray or pyopencl.array.Array
         nm symmetric matrices of n x n, with A's dtype, vector length and device. One triangle is read and written,
-        the other is not touched.
+        the other keeps its bits. Both may be arrays (nm, m, n) of any strides, as for `compactla.gemm`.
     uplo : {"L", "U"}
         Which triangle.
     trans : {"N", "T", "C"}
@@ -33,13 +33,13 @@ def syrk(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         C.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown or not for
+        If the operands do not fit together, C is read-only or shares memory with A, an option is unknown or not for
         complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
@@ -59,14 +59,16 @@ def syrk(
     array([[ 5.,  0.],
            [11., 25.]])
     """
-    if not type(A) is type(C) is Pack or A.kind != C.kind:
-        check_packs(A=A, C=C)
+    if type(A) is type(C) is Pack and A.kind == C.kind:
+        a, c = A.view, C.view
+    else:
+        a, c = plain_views(A=A, C=C)
     uplo, trans = ROUTINE.chosen(uplo, trans)
-    if trans == "C" and C.is_complex:
+    if trans == "C" and c.dtype.kind == "c":
         ROUTINE.refuse("trans", trans)
-    check_sizes(A, C, trans)
-    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    a, c = lower(A, C, uplo, trans)
+    check_sizes(a, c, trans)
+    alpha, beta = scalar("alpha", alpha, c), scalar("beta", beta, c)
+    a, c = lower(a, c, uplo, trans)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
     ROUTINE.run((a, c), (alpha, beta), None, (), 0, None, threads, wait_for)
@@ -84,7 +86,7 @@ def check_sizes(A, C, trans) -> None:
 
 def lower(A, C, uplo, trans):
     """Views of which the lower triangle is wanted, and nothing is transposed."""
-    return A.view if trans == "N" else A.view.T, C.view if uplo == "L" else C.view.T
+    return A if trans == "N" else A.T, C if uplo == "L" else C.T
 
 
 def row(name, real) -> Routine:

@@ -11,18 +11,19 @@ from compactla.view import lower_left
 
 
 def trmm(
-    A: Array, B: Pack, side: str = "L", uplo: str = "L", trans: str = "N", diag: str = "N", alpha: Array = 1, *,
+    A: Array, B: Array, side: str = "L", uplo: str = "L", trans: str = "N", diag: str = "N", alpha: Array = 1, *,
     threads: int | None = None, wait_for: Events = None,
-) -> Pack:  # fmt: skip
+) -> Array:  # fmt: skip
     """Products with triangular matrices B <- alpha op(A) B, or B <- alpha B op(A), in place.
 
     Parameters
     ----------
-    A : Pack
+    A : Pack, ndarray or pyopencl.array.Array
         nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
         Or a plain array, one matrix for the whole batch, as for `compactla.gemm`.
-    B : Pack
-        nm matrices of m x n, with A's dtype, vector length and device.
+    B : Pack, ndarray or pyopencl.array.Array
+        nm matrices of m x n, with A's dtype, vector length and device. Both may be arrays (nm, m, n) of any strides, as
+        for `compactla.gemm`.
     side : {"L", "R"}
         On which side of B op(A) stands.
     uplo : {"L", "U"}
@@ -40,13 +41,13 @@ def trmm(
 
     Returns
     -------
-    Pack
+    Pack, ndarray or pyopencl.array.Array
         B.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or
+        If the operands do not fit together, B is read-only or shares memory with A, an option is unknown, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
@@ -71,8 +72,8 @@ def trmm(
         a, b = views(A=A, B=B)
     side, uplo, trans, diag = ROUTINE.chosen(side, uplo, trans, diag)
     check_side(a, b, "B", side)
-    alpha = scalar("alpha", alpha, B)
-    conj = (True, False) if trans == "C" and B.is_complex else None
+    alpha = scalar("alpha", alpha, b)
+    conj = (True, False) if trans == "C" and b.dtype.kind == "c" else None
     ROUTINE.run(lower_left(a, b, side, uplo, trans), (alpha,), conj, (diag,), 0, None, threads, wait_for)
     return B
 

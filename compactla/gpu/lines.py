@@ -113,6 +113,7 @@ class LinesView(NamedTuple):
     policy: str = ""
     swaps: Any = None
     stored: Any = None
+    tiny: float = 0.0
 
     @property
     def storage(self) -> str:
@@ -185,15 +186,16 @@ def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array =
 
 def factor_watched(lines, info, watched, launch):
     """Factor as the policy says; there are inverses then if what solves takes them."""
-    lower, diag, upper, offset, rows, policy, swaps, _ = lines
+    lower, diag, upper, offset, rows, policy, swaps, _, tiny = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     treatment, *pivoting = policy.split() or [""]
     inverses = bool(lines.storage) or plan_factor(queue, b, dtype, vlen) is not None
     limits = np.finfo(dtype)
+    epsilon, least = (0, limits.dtype.type(tiny)) if tiny else (limits.eps, limits.tiny)
     macros = {
         "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
-        "EPSILON": limits.eps, "LEAST": limits.tiny,
+        "EPSILON": epsilon, "LEAST": least,
     }  # fmt: skip
     if watched is None:
         watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
@@ -210,7 +212,7 @@ def factor_watched(lines, info, watched, launch):
 
 
 def solve_lines(lines: Any, rhs: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
-    lower, diag, upper, offset, rows, _, swaps, _ = lines
+    lower, diag, upper, offset, rows, _, swaps, *_ = lines
     queue = x.queue
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]

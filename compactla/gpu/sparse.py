@@ -307,12 +307,13 @@ def solve(
     table = (restart + 5) * (restart + 1) if method == "gmres" else 0
     numbers, steps = (vectors + 1) * max(B.m, 1) + table, history.shape[1]
     sizes = M.size, start, maxiter, restart, ortho, vectors, steps, numbers
-    macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind]}
+    eps, _, *left = options
+    macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind], "LEFT": int(bool(left))}
     values = (
         *map(int, sizes),
         rtol,
         atol,
-        options[0],
+        eps,
         *rows_of(A.pattern, B.queue),
         *lists_of(M.kind, M.pattern, M.order, B.queue),
     )

@@ -11,7 +11,7 @@ from compactla.cpu.compile import compiled_once
 from compactla.krylov.system import span
 
 
-def cg(system, restart, ortho):
+def cg(system, restart, ortho, left):
     r, p, q, z = range(4)
     system.place(4)
     while system.goes_on():
@@ -35,7 +35,7 @@ def cg(system, restart, ortho):
         system.advance(x)
 
 
-def bicgstab(system, restart, ortho):
+def bicgstab(system, restart, ortho, left):
     r, v, t, p, y, z, shadow = range(7)
     system.place(7)
     while system.goes_on():
@@ -72,29 +72,44 @@ def bicgstab(system, restart, ortho):
         system.advance(x)
 
 
-def gmres(system, restart, ortho):
+def gmres(system, restart, ortho, left):
     """Vectors before are read once for all products with them, and once to subtract them: modified Gram-Schmidt takes
     no more, as what it subtracts is the solution of a triangular system of these products.
+
+    Preconditioned from the left, residuals are taken to fall in each cycle as what M makes of them does.
     """
     m = max(min(restart, system.most, system.n), 1)
     system.place(m + 1)
+    left = left and system.M is not None
+    if left:
+        system.take_as_they_are()
     while system.goes_on():
         z, u = system.spare
-        vectors = Hessenberg(m, system.norm, system.dtype)
-        below = system.norm
+        below, share = system.norm, 1.0
+        if left:
+            moved = system.precondition(0, z)
+            below = math.sqrt(system.combine((0, 0, span(moved), [1]))[0])
+            if not 0 < below < math.inf:
+                break
+            share = system.norm / below
+        vectors = Hessenberg(m, below, system.dtype)
         for j in range(m):
-            system.product(system.precondition(j, z), j + 1)
+            if left:
+                system.product(j, z)
+                system.precondition(z, j + 1)
+            else:
+                system.product(system.precondition(j, z), j + 1)
             before, scale = range(j + 1), 1 / below  # of vector j and its product
             for _ in range(max(ortho, 1)):
                 found = system.dots(before, range(j, j + 2), scale)
                 square, _ = system.combine((j + 1, 1, before, vectors.subtracted(found, ortho == 0)))
                 below, scale = math.sqrt(square), 1.0
             estimate = vectors.rotate(below, system.eps)
-            if not system.step(estimate) or vectors.exhausted:
+            if not system.step(share * estimate) or vectors.exhausted:
                 break
         y = vectors.solution()
         system.combine((u, 0, range(len(y)), y), measured=False)
-        x = system.precondition(u, z)
+        x = u if left else system.precondition(u, z)
         system.combine((x, 1, span(system.x), [1]), measured=False)
         system.advance(x)
 
@@ -198,7 +213,7 @@ def _substitute(columns, rhs):
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}
 
 
-def solve(method, system, history, restart, ortho):
+def solve(method, system, history, restart, ortho, left):
     """x and the report."""
-    METHODS[method](system, restart, ortho)
+    METHODS[method](system, restart, ortho, left)
     return system.result(history)

@@ -138,10 +138,10 @@ def bicgstab(
 @accepts_foreign
 def gmres(
     A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
-    M: Any = None, history: bool = False, restart: int = 30, ortho: str = "mgs", *,
+    M: Any = None, history: bool = False, restart: int = 30, ortho: str = "mgs", side: str = "R", *,
     callback: Callable[[float], object] | None = None, threads: int | None = None, wait_for: Events = None,
 ) -> tuple[Array, Report]:  # fmt: skip
-    """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
+    """Solve A x = b, one large system or each system of a batch, by GMRES.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix.
 
@@ -153,6 +153,11 @@ def gmres(
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
         large system each of them reads the basis twice in a step, or, for the last, four times: the
         coefficients of the modified process are the solution of a triangular system of products [2]_.
+    side : {"R", "L"}
+        Whether M stands to the right of A, or to the left: the norm of ``b - A x`` is what is minimized, or that of
+        ``M (b - A x)``. The goal is for the true residual in either case. From the left it is known at the start and at
+        each restart only, and in steps between these, and in `history`, taken to fall as the other does; where that was
+        too optimistic the method restarts.
 
     See Also
     --------
@@ -180,7 +185,9 @@ def gmres(
         raise ValueError(f"restart is {restart}, must be positive")
     if not isinstance(ortho, str) or ortho.lower() not in ORTHO:
         raise ValueError(f"ortho is {ortho!r}, must be one of 'mgs', 'cgs', 'cgs2'")
-    how = int(restart), ORTHO[ortho.lower()]
+    if not isinstance(side, str) or side.upper() not in ("R", "L"):
+        raise ValueError(f"side is {side!r}, must be one of 'R', 'L'")
+    how = int(restart), ORTHO[ortho.lower()], side.upper() == "L"
     return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, *how)
 
 
@@ -205,7 +212,9 @@ class Batch:
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
-def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, restart=1, ortho=0):
+def solve(
+    method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, restart=1, ortho=0, left=False
+):
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not isinstance(x, Real) or isinstance(x, bool) or not x >= 0:
             raise ValueError(f"{name} is {x!r}, must be a number that is not negative")
@@ -215,7 +224,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         from compactla.krylov import large, system
 
         one = system.System(A, b, x0, (rtol, atol, maxiter), M, callback, threads, wait_for)
-        return reading(one.locks, large.solve, method, one, history, restart, ortho)
+        return reading(one.locks, large.solve, method, one, history, restart, ortho, left)
     if callback is not None:
         raise ValueError("callback is given for a batch, must be None")
     given = isinstance(A, BatchCSR | Pack)
@@ -244,7 +253,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
     kind = np.finfo(batch.dtype)
-    options = float(kind.eps), int(kind.maxexp)
+    options = float(kind.eps), int(kind.maxexp), *([True] if left else [])
     steps = (maxiter + 1) * bool(history)
     # one kernel for the whole solve, or NumPy where functions are called
     if given and (M is None or isinstance(M, Preconditioner)):

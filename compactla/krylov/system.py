@@ -258,6 +258,10 @@ class System:
         if self.exponents[name]:
             self.shift(row, -self.exponents[name])
 
+    def take_as_they_are(self):
+        """Divide nothing more that A and M make by powers of two."""
+        self.dots, self.is_near = self.rows.dots, True
+
     def first_dots(self, rows, others, scale=1.0):
         """`Rows.dots`, for the first products with what M and A have made, which tell how large the operator is.
 

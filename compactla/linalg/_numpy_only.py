@@ -3,8 +3,8 @@
 import numpy as np
 
 NAMES = (
-    *("cross", "diagonal", "eig", "eigvals", "matrix_transpose", "multi_dot", "outer", "tensordot", "tensorinv"),
-    *("tensorsolve", "trace", "vecdot"),
+    *("cross", "diagonal", "matrix_transpose", "multi_dot", "outer", "tensordot", "tensorinv", "tensorsolve", "trace"),
+    *("vecdot",),
 )
 __all__ = [name for name in NAMES if hasattr(np.linalg, name)]
 globals().update({name: getattr(np.linalg, name) for name in __all__})

@@ -11,8 +11,14 @@ from compactla.linalg._numpy import copied
 from compactla.linalg.arguments import common_lead
 
 cho_factor, cho_solve = copied(linalg.cho_factor), copied(linalg.cho_solve)
-expm = copied(linalg.expm)
+expm, schur, hessenberg = copied(linalg.expm), copied(linalg.schur), copied(linalg.hessenberg)
+sqrtm, logm = copied(linalg.sqrtm), copied(linalg.logm)
+fractional_matrix_power, solve_sylvester = copied(linalg.fractional_matrix_power), copied(linalg.solve_sylvester)
+solve_continuous_lyapunov = copied(linalg.solve_continuous_lyapunov)
+solve_discrete_lyapunov = copied(linalg.solve_discrete_lyapunov)
+ldl = copied(linalg.ldl)
 lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
+solve = copied(linalg.solve)
 solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_banded)
 solve_triangular = copied(linalg.solve_triangular)
 
@@ -32,13 +38,13 @@ def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):
             stacks = [np.broadcast_to(a, lead + a.shape[-2:]).reshape(math.prod(lead), *a.shape[-2:]) for a in arrays]
             found = [function(*matrices, **options) for matrices in zip(*stacks, strict=True)]
             if isinstance(found[0], tuple):
-                return tuple(np.stack(x).reshape(lead + x[0].shape) for x in zip(*found, strict=True))
+                return tuple(np.stack(x).reshape(lead + np.shape(x[0])) for x in zip(*found, strict=True))
             return np.stack(found).reshape(lead + found[0].shape)
         first, *others = (np.zeros(a.shape[-2:], a.dtype) for a in arrays)
         first[...] = regular(*first.shape, **options)
         found = function(first, *others, **options)
         if isinstance(found, tuple):
-            return tuple(np.empty(lead + x.shape, x.dtype) for x in found)
+            return tuple(np.empty(lead + np.shape(x), np.asarray(x).dtype) for x in found)
         return np.empty(lead + found.shape, found.dtype)
 
     return apply

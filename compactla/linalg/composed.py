@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from compactla.cpu.fused.expm import PADE
+from compactla.dense.axpy import axpy
+from compactla.dense.chud import chud
 from compactla.dense.gemm import gemm
 from compactla.dense.geqrf import geqrf
 from compactla.dense.gesv import gesv
@@ -19,32 +22,90 @@ from compactla.dense.gesvd import gesvd
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.dense.getrs import getrs
+from compactla.dense.hesv import hesv
+from compactla.dense.hetrf import hetrf
 from compactla.dense.nrm2 import nrm2
 from compactla.dense.orgqr import orgqr
 from compactla.dense.ormqr import ormqr
+from compactla.dense.posv import posv
 from compactla.dense.potrf import potrf
 from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
+from compactla.dense.sygv import sygv
+from compactla.dense.sysv import sysv
+from compactla.dense.sytrf import sytrf
 from compactla.dense.trsm import trsm
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused
+from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused, upload
+from compactla.gpu.linalg import expm as steps
 from compactla.gpu.linalg.arrays import (
     cut,
     determinants,
     fill,
+    ldl_factors,
     ordinary,
     pack,
     squares,
     tell,
     triangle,
+    unpack,
     zeros_on_diagonal,
 )
 from compactla.integers import Integers
 from compactla.layout import Pack
 
+REFINEMENTS = 31  # at most, with the first solve
+
 
 def solve(A, B, **_):
     return [B], gesv(A, B, info=info_of(A))
+
+
+def solve_mixed(A, B, **_):
+    """As `compactla.cpu.fused.solve_mixed`, with 2-norms and without the root of n."""
+    single = np.dtype("F" if A.is_complex else "f")
+    F, R, X = converted(A, single), B, None
+    ipiv, info = getrf(F, info=info_of(F))
+    size = np.linalg.norm(download(nrm2(A)), axis=1)
+    unsure, former = download(info) != 0, np.full(B.nm, np.inf)
+    working = ~unsure
+    for _ in range(REFINEMENTS):
+        D = converted(getrs(F, ipiv, converted(R, single)), A.dtype)
+        if X is None:
+            X = D
+        else:
+            axpy(working.astype(X.dtype), D, X)
+        R = converted(B, B.dtype)
+        gemm(A, X, R, alpha=-1, beta=1)
+        with np.errstate(all="ignore"):
+            rest, bound = download(nrm2(R)), download(nrm2(X)) * (size * 2.0**-53)[:, None]
+            worst = np.where(rest <= bound, 0, rest / bound).max(-1, initial=0)
+        far = working & ~(worst <= 1)
+        stalled = far & ~(worst < former / 2)
+        unsure, working, former = unsure | stalled, far & ~stalled, worst
+        if not working.any():
+            break
+    unsure |= working
+    if not unsure.any():
+        return [X], None
+    info = gesv(A, B, info=info_of(A))
+    steps.chosen(0, upload(unsure.astype(np.int32), A.queue), B, X)
+    return [X], info
+
+
+def converted(P, dtype):
+    """A copy of packs in another type."""
+    return pack(unpack(P), (P.nm,), dtype)
+
+
+def solve_symmetric(A, B, assume_a, uplo, **_):
+    routine = {"pos": posv, "her": hesv, "sym": sysv}[assume_a]
+    return [B], routine(A, B, uplo, info=info_of(A))
+
+
+def ldl(A, uplo, hermitian, **_):
+    ipiv, _ = (hetrf if hermitian else sytrf)(A, uplo, info=info_of(A))
+    return ldl_factors(A, ipiv, uplo, hermitian), None
 
 
 def inv(A, **_):
@@ -65,6 +126,11 @@ def slogdet(A, **_):
 def cholesky(A, uplo, clean, **_):
     info = potrf(A, uplo, info=info_of(A))
     return [triangle(A, uplo) if clean == "yes" else A], info
+
+
+def cholesky_update(C, X, uplo, downdate, **_):
+    info = chud(C, X, uplo, downdate, info=info_of(C))
+    return [triangle(C, uplo)], info
 
 
 def qr(A, mode, **_):
@@ -91,6 +157,16 @@ def eigh(A, UPLO, **_):
 
 def eigvalsh(A, UPLO, **_):
     w, info = syev(A, UPLO, "N", info=info_of(A))
+    return [w], info
+
+
+def eigh_of_pairs(B, A, UPLO, **_):
+    w, info = sygv(A, B, UPLO, info=info_of(A))
+    return [w, A], info
+
+
+def eigvalsh_of_pairs(B, A, UPLO, **_):
+    w, info = sygv(A, B, UPLO, "N", info=info_of(A))
     return [w], info
 
 
@@ -132,6 +208,28 @@ def pinv(A, rcond, **_):
 def matmul(A, B, **_):
     C = A.beside(A.m, B.n)
     return [gemm(A, B, C)], None
+
+
+def expm(A, **_):
+    A2, A4, A6, U, V, T = (A.beside(A.n, A.n) for _ in range(6))
+    gemm(A, A, A2)
+    gemm(A2, A2, A4)
+    gemm(A2, A4, A6)
+    s = steps.halved(A, A2, A4, A6)
+    powers = A6, A4, A2
+    for P, b in (U, PADE[::-2]), (V, PADE[-2::-2]):  # odd and even powers
+        steps.combined(T, b[:3], powers)
+        gemm(A6, T, P)
+        steps.combined(P, b[3:6], powers, own=1, one=b[6])
+    gemm(A, U, T)
+    steps.combined(V, (-1,), (T,), own=1)
+    steps.combined(T, (), (), own=2)
+    gesv(V, T, info=info_of(A))
+    steps.combined(T, (), (), own=1, one=1)
+    for t in range(int(download(s).max(initial=0))):
+        gemm(T, T, U)
+        steps.chosen(t, s, U, T)
+    return [T], None
 
 
 def solve_triangular(A, B, trans, uplo, diag, **_):

@@ -27,7 +27,7 @@ def run(function, arrays, options, on_error, compute, threads):
     with inner_calls():
         results, failed = kernel.run(arrays, wait=function.fails and on_error == "raise")
     if failed is not None and failed.any():
-        failed = failures.of_first(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
+        failed = function.failure.named(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
         failures.finish(function, arrays, options, results, failed, on_error)
     return hand_back(results)
 

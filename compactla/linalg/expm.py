@@ -1,5 +1,7 @@
 """expm: matrix exponentials."""
 
+from numpy import ndarray
+
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
@@ -38,7 +40,8 @@ def expm(A: Array, *, compute: str | None = None, threads: int | None = None) ->
     Notes
     -----
     Scaling and squaring with a Pade approximant of order 13 [1]_. Matrices of which no multiple is computed without
-    infinities are left to SciPy.
+    infinities are left to SciPy; on devices they have no finite results. How often matrices were scaled is copied from
+    devices, an integer for each.
 
     References
     ----------
@@ -56,8 +59,8 @@ def expm(A: Array, *, compute: str | None = None, threads: int | None = None) ->
            [[1., 0.],
             [2., 1.]]])
     """
-    given = as_arrays(A)
-    if given is None or given[0][0].ndim < 2 or given[0][0].shape[-1] == 1:
+    given = as_arrays(A, devices=("A",))
+    if given is None or (type(given[0][0]) is ndarray and (given[0][0].ndim < 2 or given[0][0].shape[-1] == 1)):
         return _scipy.expm(A)
     (a,) = given[0]
     (x,) = EXPM([a.astype("f") if a.dtype.char == "e" else a], (), "raise", compute, threads)

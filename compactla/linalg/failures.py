@@ -33,12 +33,20 @@ class Failure:
         of NumPy.
     regular : function
         Makes a matrix that has a result, of its rows and columns, and of the options by their names.
+    seen : function, optional
+        For functions whose failures depend on all inputs: flags of the matrices that have no result, from the results
+        of `Stacked.numpy`, which raises nothing then.
     """
 
     message: str | Callable[..., str] = ""
     error: type[Exception] | None = LinAlgError
     probe: Callable | None = None
     regular: Callable = lambda m, n, **_: np.eye(m, n)
+    seen: Callable | None = None
+
+    def named(self, failed: np.ndarray, own: tuple[int, ...]) -> np.ndarray:
+        """Flags as messages name them: of the first matrices, a stack of shape `own`, if those alone decide."""
+        return of_first(failed, own) if self.seen is None else failed
 
 
 def settle(function, arrays, options, results, status, on_error):
@@ -52,7 +60,7 @@ def settle(function, arrays, options, results, status, on_error):
         for result, x in zip(results, found, strict=True):
             result[unsure] = x
     if failed.any():
-        finish(function, arrays, options, results, of_first(failed, arrays[0].shape[:-2]), on_error)
+        finish(function, arrays, options, results, function.failure.named(failed, arrays[0].shape[:-2]), on_error)
 
 
 def of_first(failed, own):
@@ -75,7 +83,8 @@ def attempt(function, arrays, options):
     keywords = dict(zip(function.options, options, strict=True)) if options else {}
     a, *others = arrays
     try:
-        return listed(function.numpy(a, *others, **keywords)), None
+        found = listed(function.numpy(a, *others, **keywords))
+        return found, None if function.failure.seen is None else function.failure.seen(*found)
     except LinAlgError:
         if a.ndim < 2 or not a.size or common_type(a.dtype) is None:
             raise

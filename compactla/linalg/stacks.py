@@ -28,7 +28,8 @@ class Result:
     sizes : str
         Two letters, of its rows and columns; one for a vector, none for a number.
     kind : str
-        Type of its numbers, if not that of the matrices: "real" for real ones of their precision, or one of integers.
+        Type of its numbers, if not that of the matrices: "real" or "complex" for those of their precision, or one of
+        integers.
     """
 
     sizes: str
@@ -117,7 +118,8 @@ class Stacked:
     fails : bool
         Whether there are matrices that have no result.
     paired : int
-        The largest size of which two vector registers of matrices are worked on side by side: they wait less.
+        The largest size of which two vector registers of matrices are worked on side by side: they wait less. Only of
+        sizes that are compiled in, unless it is above these.
     plans : Plans
         Plans for the arrays of former calls.
     """
@@ -206,7 +208,7 @@ class Stacked:
 
     def made(self, lead: tuple[int, ...], number: dict[str, int], char: str) -> list:
         """Shapes and types of results, of matrices of a type by its letter."""
-        kinds = {"": char, "real": char.lower()}
+        kinds = {"": char, "real": char.lower(), "complex": char.upper()}
         shapes = [lead + tuple(number[letter] for letter in output.sizes) for output in self.outputs]
         return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
 

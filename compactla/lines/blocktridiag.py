@@ -65,8 +65,8 @@ class BlockTridiag(Copied):
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.
     diagnose : bool, optional
-        Record the smallest pivots and the growth factors in `report`. Factoring takes longer, as it does with "perturb"
-        and "shift", which record them, too.
+        Record the smallest pivots and the growth factors in `report`. Factoring takes longer, as it does with
+        "perturb", "shift" and `tiny`, which record them, too.
     storage : {None, "float32", "float16", "bfloat16"}, optional
         Smaller type to store the factors in, or their real and imaginary parts. The time of a solve is about
         proportional to the bytes of the factors. Factorization, vectors and arithmetic keep the dtype of the blocks;
@@ -75,6 +75,9 @@ class BlockTridiag(Copied):
     refine : int, optional
         Number of steps of iterative refinement in each solve, with residuals of a copy of the original blocks. It makes
         up for smaller storage and for perturbed pivots. A step takes about as long as two solves.
+    tiny : float, optional
+        Amount that every pivot moves away from zero by when elimination comes to it, with the sign of its real part, as
+        in `compactla.getrfnp` [3]_: "shift" with an amount that does not depend on the blocks. Default: 0, not at all.
 
     Attributes
     ----------
@@ -144,7 +147,7 @@ class BlockTridiag(Copied):
     def __init__(
         self, lower: Array, diag: Array, upper: Array, vlen: int | None = None, *, queue: Queue = None,
         parts: int | None = None, periodic: Any = False, pivots: str = "report", pivoting: bool = False,
-        diagnose: bool = False, storage: str | None = None, refine: int = 0,
+        diagnose: bool = False, storage: str | None = None, refine: int = 0, tiny: float = 0.0,
     ) -> None:  # fmt: skip
         if queue is not None:
             check_queue(queue, "queue")
@@ -152,6 +155,7 @@ class BlockTridiag(Copied):
             queue = diag.queue
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
+            "tiny": tiny,
         }  # fmt: skip
         self._adopt(*lines_of(lower, diag, upper, vlen, queue, parts, periodic, options))
         self._shape: Any = np.shape(diag)[:3]
@@ -161,7 +165,7 @@ class BlockTridiag(Copied):
     def from_packed(
         cls, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, nlines: int, *, queue: Queue = None,
         pivots: str = "report", pivoting: bool = False, diagnose: bool = False, storage: str | None = None,
-        refine: int = 0,
+        refine: int = 0, tiny: float = 0.0,
     ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
 
@@ -180,7 +184,7 @@ class BlockTridiag(Copied):
             Number of lines.
         queue : pyopencl.CommandQueue, optional
             Where the arrays live; default: the CPU.
-        pivots, pivoting, diagnose, storage, refine
+        pivots, pivoting, diagnose, storage, refine, tiny
             As for `BlockTridiag`.
 
         Raises
@@ -191,7 +195,7 @@ class BlockTridiag(Copied):
         """
         blocks = lower, diag, upper
         offset, rows = check_packed_lines(dict(zip(KINDS, blocks, strict=True)), offset, rows, nlines, queue)
-        options = Options(packed_dtype(diag), pivots, pivoting, diagnose, storage, refine)
+        options = Options(packed_dtype(diag), pivots, pivoting, diagnose, storage, refine, tiny)
         T = cls.__new__(cls)
         T._adopt(blocks, PackedLines(lower, diag, upper, offset, rows, nlines, options, queue), options)
         T._shape = None

@@ -1,11 +1,13 @@
 """Options of the factorization of lines, which all classes of lines share."""
 
+import math
 from dataclasses import InitVar, dataclass
 
 import numpy as np
 
 from compactla.checks import check_size
 from compactla.lines.storage import STORAGE
+from compactla.scalars import real_scalar
 
 PIVOTS = "report", "raise", "perturb", "shift"
 
@@ -18,7 +20,7 @@ class Options:
     ----------
     dtype : numpy.dtype
         Type of the blocks.
-    pivots, pivoting, diagnose, storage, refine
+    pivots, pivoting, diagnose, storage, refine, tiny
         As for `BlockTridiag`. A `storage` equal to the real type of the dtype becomes None.
     """
 
@@ -28,6 +30,7 @@ class Options:
     diagnose: bool = False
     storage: str | None = None
     refine: int = 0
+    tiny: float = 0.0
 
     def __post_init__(self, dtype):
         if self.pivots not in PIVOTS:
@@ -36,6 +39,12 @@ class Options:
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} is {getattr(self, name)!r}, must be True or False")
         check_size(self.refine, "refine")
+        tiny = float(real_scalar("tiny", self.tiny, np.empty(0, dtype)).real)
+        if not 0 <= tiny < math.inf:
+            raise ValueError(f"tiny is {self.tiny!r}, must be finite and not negative")
+        if tiny and self.pivots in ("perturb", "shift"):
+            raise ValueError(f"tiny is {tiny}, must be 0 with pivots={self.pivots!r}, which changes pivots itself")
+        object.__setattr__(self, "tiny", tiny)
         names, real = ", ".join(map(repr, STORAGE)), np.finfo(dtype).dtype
         if self.storage is None:
             return
@@ -50,7 +59,7 @@ class Options:
     @property
     def policy(self) -> str:
         """The kind of kernels: "" if they look at zero pivots only, else the policy for each pivot."""
-        treatment = self.pivots if self.pivots in ("perturb", "shift") else "watch"
+        treatment = "shift" if self.tiny else self.pivots if self.pivots in ("perturb", "shift") else "watch"
         if self.pivoting:
             return f"{treatment} pivoting"
         return treatment if treatment != "watch" or self.diagnose else ""

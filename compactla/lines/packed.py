@@ -95,8 +95,9 @@ class PackedLines(Copied):
     def _prepare(self):
         self._kernels = backend(self.queue, "lines")
         self.view = self._kernels.LinesView(
-            *self.blocks, self._offset, self._rows, self.options.policy, self._swaps, self.stored
-        )
+            *self.blocks, self._offset, self._rows, self.options.policy, self._swaps, self.stored,
+            self.options.tiny,
+        )  # fmt: skip
         view, dtype, queue, vectors = self.view, self.dtype, self.queue, 2 * bool(self._given)
         make = backend(queue, "lines").LineScratch
         # Where memory is freed some drivers wait for what was launched.

@@ -59,6 +59,8 @@ class LinePreconditioner(BlockOperator):
         `compactla.BlockTridiag`.
     refine : int, optional
         Number of steps of iterative refinement in each solve, with a copy of the blocks of `M`.
+    tiny : float, optional
+        Amount that every pivot moves away from zero by, see `compactla.BlockTridiag`.
 
     Attributes
     ----------
@@ -120,9 +122,11 @@ class LinePreconditioner(BlockOperator):
         self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
         threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
         pivoting: bool = False, diagnose: bool = False, storage: str | None = None, refine: int = 0,
+        tiny: float = 0.0,
     ) -> None:  # fmt: skip
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
+            "tiny": tiny,
         }  # fmt: skip
         super().__init__(M, lines, block_size, check_queues(queue), threads, periodic, **options)
         self._given = {"vlen": vlen, "parts": parts, **options, "pivots": "report" if pivots == "raise" else pivots}

@@ -18,18 +18,25 @@ from compactla.linalg.cho_factor import CHO_FACTOR
 from compactla.linalg.cho_solve import CHO_SOLVE
 from compactla.linalg.cholesky import CHOLESKY
 from compactla.linalg.det import DET, SLOGDET
+from compactla.linalg.eig import EIG, EIGVALS
 from compactla.linalg.eigh import EIGH, EIGVALSH
 from compactla.linalg.expm import EXPM
+from compactla.linalg.fractional_matrix_power import POWER
 from compactla.linalg.inv import INV
+from compactla.linalg.ldl import LDL
+from compactla.linalg.logm import LOGM
 from compactla.linalg.lu import LU_FACTOR, LU_SOLVE
 from compactla.linalg.matmul import gains as matmul_gains
 from compactla.linalg.pinv import PINV
 from compactla.linalg.qr import QR
+from compactla.linalg.schur import HESSENBERG, SCHUR
 from compactla.linalg.solve import SOLVE
 from compactla.linalg.solve_banded import SOLVE_BANDED
 from compactla.linalg.solve_triangular import SOLVE_TRIANGULAR
 from compactla.linalg.solveh_banded import SOLVEH_BANDED
+from compactla.linalg.sqrtm import SQRTM
 from compactla.linalg.svd import FULL
+from compactla.linalg.sylvester import CONTINUOUS, DISCRETE, SYLVESTER
 
 # Letters of types that they compute with in double precision. SciPy has single precision too: in its tests, stacks have
 # the bits of single matrices there.
@@ -77,7 +84,9 @@ def power_gains(a: Any) -> bool:
 NUMPY: dict[str, tuple[str, Callable]] = {
     "cholesky": ("a", lambda a: CHOLESKY.gains(a.shape)),
     "det": ("a", lambda a: DET.gains(a.shape)),
+    "eig": ("a", lambda a: EIG.gains(a.shape)),
     "eigh": ("a", lambda a: EIGH.gains(a.shape)),
+    "eigvals": ("a", lambda a: EIGVALS.gains(a.shape)),
     "eigvalsh": ("a", lambda a: EIGVALSH.gains(a.shape)),
     "inv": ("a", lambda a: INV.gains(a.shape)),
     "matmul": ("x1 x2", matmul_gains),
@@ -94,15 +103,24 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "cho_factor": ("a", lambda a: CHO_FACTOR.gains(a.shape), (ONE,)),
     "cho_solve": ("c_and_lower[0] b", lambda c, b: CHO_SOLVE.gains(c.shape, columns(b)), ((ONE, False), ONE)),
     "expm": ("A", lambda a: a.shape[-1] > 1 and EXPM.gains(a.shape), (ONE,)),
+    "ldl": ("A", lambda a: LDL[True].gains(a.shape), (ONE,)),
+    "fractional_matrix_power": ("A", lambda a: a.shape[-1] > 1 and POWER[True].gains(a.shape, (1, 1)), (ONE, 0.5)),
+    "logm": ("A", lambda a: a.shape[-1] > 1 and LOGM[True].gains(a.shape), (ONE,)),
+    "hessenberg": ("a", lambda a: a.shape[-1] > 2 and HESSENBERG[True, True].gains(a.shape), (ONE,)),
     "lu_factor": ("a", lambda a: LU_FACTOR[True].gains(a.shape), (ONE,)),
     "lu_solve": (
         "lu_and_piv[0] lu_and_piv[1] b",
         lambda lu, piv, b: LU_SOLVE[True].gains(lu.shape, (*piv.shape, 1), columns(b)),
         ((ONE, PIVOTS), ONE),
     ),
+    "schur": ("a", lambda a: SCHUR[True].gains(a.shape), (ONE,)),
     "solve_banded": ("ab b", lambda ab, b: SOLVE_BANDED.kernel.gains(ab.shape, columns(b)), ((0, 0), ONE, ONE)),
+    "solve_continuous_lyapunov": ("a q", lambda a, q: CONTINUOUS.gains(a.shape, q.shape), (ONE, ONE)),
+    "solve_discrete_lyapunov": ("a q", lambda a, q: DISCRETE.gains(a.shape, q.shape), (0.5 * ONE, ONE)),
+    "solve_sylvester": ("a b q", lambda a, b, q: SYLVESTER.gains(a.shape, b.shape, q.shape), (ONE, ONE, ONE)),
     "solve_triangular": ("a b", lambda a, b: SOLVE_TRIANGULAR.gains(a.shape, columns(b)), (ONE, ONE)),
     "solveh_banded": ("ab b", lambda ab, b: SOLVEH_BANDED.kernel.gains(ab.shape, columns(b)), (ONE, ONE)),
+    "sqrtm": ("A", lambda a: a.shape[-1] > 1 and SQRTM[True].gains(a.shape), (ONE,)),
 }
 # What else must be true: pairs may be anything, and SciPy's factors of a stack have as many values of `lower`.
 PAIR = "isinstance({0}, (tuple, list)) and len({0}) == 2"

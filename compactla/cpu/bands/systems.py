@@ -11,11 +11,13 @@ from numba.np.numpy_support import from_dtype
 
 from compactla.band_form import Form
 from compactla.calls.launch import NOW
+from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
 from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.machine import past_caches
 from compactla.cpu.emit.matrices import Elements, native_width
-from compactla.cpu.emit.numba_matrices import KINDS
+from compactla.cpu.emit.numba_matrices import KINDS, fence
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector
 from compactla.cpu.memory.matrices import Ordinary, lie
 from compactla.cpu.threads.sharing import THREADS, share
@@ -44,6 +46,8 @@ class BandCall(NamedTuple):
         Right-hand sides, if they are compiled in.
     deep : bool
         Whether systems are along two axes.
+    stream : bool
+        Whether factors are written past the caches.
     kinds : tuple of str
         How operands lie in memory, as `compactla.cpu.memory.matrices.Ordinary` has it.
     """
@@ -54,6 +58,7 @@ class BandCall(NamedTuple):
     lanes: int
     columns: int | None
     deep: bool
+    stream: bool
     kinds: tuple
 
 
@@ -79,6 +84,17 @@ class Factors(NamedTuple):
     def lanes(self):
         """V, which is another where factors come from a machine with other registers."""
         return self.U.shape[-1]
+
+    @property
+    def nbytes(self):
+        """Bytes of the factors U and L."""
+        return self.U.nbytes + self.L.nbytes
+
+    @property
+    def is_aligned(self):
+        """Whether all vectors of the factors U and L are."""
+        size = self.lanes * self.U.itemsize
+        return size & (size - 1) == 0 and not any(address(a) % size for a in (self.U, self.L))
 
 
 class HostSystems(NamedTuple):
@@ -114,7 +130,7 @@ def new_factors(form: Form, nsys: int, n: int, dtype: np.dtype) -> Factors:
     """Allocate factors of so many systems of n unknowns."""
     V, real = lanes_of(dtype), REAL[dtype.char]
     npack, tail = -(-nsys // V), (2, V) if dtype.kind == "c" else (V,)
-    U, L = (np.empty((npack, n, width, *tail), real) for width in form.widths)
+    U, L = (empty((npack, n, width, *tail), real, None) for width in form.widths)
     return Factors(U, L, np.empty((npack, n, form.kl * form.pivoting), np.int32))
 
 
@@ -193,8 +209,10 @@ def plan(
 
     # The kernel
     kinds, known = tuple(x.kind for x in systems), columns if columns <= FEW else None
-    text = text_of(BandCall(form, action, dtype.char, V, known, deep, kinds))
-    code = compiled(batch, (INT, INT), text, source=f"compactla.cpu.bands.{form.module}")
+    writes = factors if action == "factor" and not form.wide else None
+    stream = writes is not None and writes.is_aligned and writes.nbytes > past_caches()
+    text = text_of(BandCall(form, action, dtype.char, V, known, deep, stream, kinds))
+    code = compiled(batch, (INT, INT), text, stream, source=f"compactla.cpu.bands.{form.module}")
 
     # Its arguments: sizes, info, factors, then operands
     arguments = [nsys, inner, n, columns, 0]
@@ -211,12 +229,14 @@ def plan(
     return BandPlan(code, np.array(arguments, np.int64), slots, npack, cost, words, (factors, operands))
 
 
-def batch(text):
+def batch(text, streams):
     """Make the kernel for packs lo to hi: address of `BandPlan.arguments`, and that of work space."""
 
     def kernel(lo, hi, arguments, work):
         for p in range(lo, hi):
             call(text, p, arguments, work)
+        if streams:
+            fence()
 
     return kernel
 
@@ -290,7 +310,7 @@ class PackFactors(NamedTuple):
 @emitted(BandCall)
 def call(code, description, p, words, work):
     """Call a function of `compactla.cpu.bands.in_registers`, or of `in_memory`, for the systems of pack p."""
-    form, action, dtype, V, columns, deep, kinds = description
+    form, action, dtype, V, columns, deep, stream, kinds = description
     form, b = Form(*form), code.builder
     emit = getattr(importlib.import_module(f"compactla.cpu.bands.{form.module}"), action)
     vector, real = Vector(KINDS[dtype], V), FLOATS[from_dtype(REAL[dtype])]
@@ -310,7 +330,7 @@ def call(code, description, p, words, work):
 
     # Factors and info
     if action != "once":
-        keywords["factors"] = pack_factors(code, form, vector, n, p, arguments)
+        keywords["factors"] = pack_factors(code, form, vector, n, p, stream, arguments)
     if action != "solve":
         keywords["info"] = code.address(b.inttoptr(info.value, INDEX.as_pointer()), first)
 
@@ -334,7 +354,7 @@ def call(code, description, p, words, work):
     emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
 
 
-def pack_factors(code, form, vector, n, p, arguments):
+def pack_factors(code, form, vector, n, p, stream, arguments):
     """View the factors of pack p: for each array an address and the bytes from pack to pack are arguments."""
     b, step = code.builder, vector.lanes * len(vector.parts)
     element = vector.part.element
@@ -346,7 +366,8 @@ def pack_factors(code, form, vector, n, p, arguments):
 
     def matrix(width):
         """View the next array, which has rows of some width, as a transposed matrix."""
-        return Elements(code, vector, start(element), n, width, width * step, step, vector.lanes).T
+        sizes = n, width, width * step, step, vector.lanes
+        return Elements(code, vector, start(element), *sizes, stream=stream).T
 
     U, L = map(matrix, form.widths)
     return PackFactors(U, L, Bits(code, vector, start(SMALL), form.kl))

@@ -268,18 +268,29 @@ class Elements:
     def gathered(self, i: IntOrIndex, j: IntOrIndex, offsets: Lanes) -> Lanes:
         """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
         b, part = self.code.builder, self.vector.part
-        flags = ir.VectorType(ir.IntType(1), part.count)
-        parts = []
+        flags = ir.Constant(ir.VectorType(ir.IntType(1), part.count), [1] * part.count)
+        places = self._places(i, j, offsets)
+        parts = [self._apart("gather", part, [where, flags, ir.Constant(part, ir.Undefined)]) for where in places]
+        return Lanes(b, self.vector, *parts)
+
+    def scatter(self, i: IntOrIndex, j: IntOrIndex, offsets: Lanes, lanes: Lanes, flags: Flags) -> None:
+        """Store lane k `offsets[k]` bytes behind the number at (i, j), where flags are set."""
+        for where, part in zip(self._places(i, j, offsets), lanes.parts, strict=False):
+            self._apart("scatter", ir.VoidType(), [part, where, flags.value])
+
+    def _places(self, i, j, offsets):
+        """The addresses of both parts, so many bytes behind those of element (i, j)."""
+        b, places = self.code.builder, []
         for im in (0, self.im)[: len(self.vector.parts)]:
             start = self.code.broadcast(Index(b, b.ptrtoint(self._at(i, j, im), INDEX)), offsets.vector)
-            pointers = ir.VectorType(self.element.as_pointer(), part.count)
-            args = [
-                b.inttoptr((start + offsets).parts[0], pointers),
-                ir.IntType(32)(itemsize(self.element)),
-                ir.Constant(flags, [1] * part.count),
-                ir.Constant(part, ir.Undefined),
-            ]
-            function = ir.FunctionType(part, [x.type for x in args])
-            name = f"llvm.masked.gather.{self._suffix}.v{part.count}p0"
-            parts.append(b.call(cgutils.get_or_insert_function(b.module, function, name), args))
-        return Lanes(b, self.vector, *parts)
+            pointers = ir.VectorType(self.element.as_pointer(), self.vector.lanes)
+            places.append(b.inttoptr((start + offsets).parts[0], pointers))
+        return places
+
+    def _apart(self, name, result, args):
+        """LLVM's access to numbers that are apart."""
+        at = 1 if name == "scatter" else 0
+        args = [*args[: at + 1], ir.IntType(32)(itemsize(self.element)), *args[at + 1 :]]
+        function = ir.FunctionType(result, [x.type for x in args])
+        name = f"llvm.masked.{name}.{self._suffix}.v{self.vector.lanes}p0"
+        return self.code.builder.call(cgutils.get_or_insert_function(self.code.builder.module, function, name), args)

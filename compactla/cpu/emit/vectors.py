@@ -42,6 +42,11 @@ class Vector(types.Type):
         """The vector of its real (or imaginary) parts."""
         return Vector(self.real, self.lanes)
 
+    @property
+    def twin(self) -> "Vector":
+        """The complex vector of such parts."""
+        return Vector(types.complex128 if self.real.bitwidth == 64 else types.complex64, self.lanes)
+
 
 @register_model(Vector)
 class VectorModel(models.PrimitiveModel):
@@ -188,6 +193,10 @@ class Lanes:
         """Sort two factors: lanes that are complex, if any are, and the real numbers to multiply them with."""
         scaled, scale = (other, self) if other.vector.is_complex else (self, other)
         return scaled, scale.parts[0]
+
+    def with_imag(self, imag: "Lanes") -> "Lanes":
+        """Complex numbers of real ones, and their imaginary parts."""
+        return Lanes(self.builder, self.vector.twin, self.parts[0], imag.parts[0])
 
     def conjugate(self) -> "Lanes":
         if not self.vector.is_complex:

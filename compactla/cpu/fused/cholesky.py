@@ -29,11 +29,15 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True, doubts=
     potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *results))
     decide(code, W, scale, status, doubts)
     if clean == "yes":
-        L, zero = W.T if uplo == "U" else W, code.zero(vector)
-        for i in code.each(n):
-            for j in code.each(n - i - 1):
-                L[i, i + 1 + j] = zero
+        clear(code, W.T if uplo == "U" else W)
     X.write(W)
+
+
+def clear(code, L):
+    """What is above the diagonal of L <- 0"""
+    for i in code.each(L.m):
+        for j in code.each(L.n - i - 1):
+            L[i, i + 1 + j] = code.zero(L.vector)
 
 
 def largest(code, W):

@@ -59,7 +59,7 @@ def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy
     width = lanes_of(block)
     pivoting = policy.endswith("pivoting")
 
-    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info, rows, swaps, watched):
+    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info, rows, swaps, watched, tiny):
         lie = V, size, b, b, rs, cs
 
         for p in range(lo, hi):
@@ -84,7 +84,7 @@ def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy
                         D_after = slot_at(diag, s + 1, v, lie, block)
                         gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
                     # Factor it, and swap the rows of what stands beside it.
-                    lu_watched(D, S, W, used, info[p * V + v :], (s - first) * b, policy)
+                    lu_watched(D, S, W, used, info[p * V + v :], (s - first) * b, policy, tiny)
                     if pivoting:
                         if s < last:
                             laswp(F, S)

@@ -25,12 +25,18 @@ def reciprocal(pivot: Lanes, many: bool = False) -> tuple[Flags, Lanes]:
     return zero, zero.select(pivot.constant(1), pivot).reciprocal(many=many)
 
 
-def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag, many=()):
+def away_from_zero(pivot: Lanes, amount: Lanes) -> Lanes:
+    """The pivot moved by a positive amount: to the left if its real part is negative, else to the right."""
+    return pivot + (pivot.real < 0).select(-amount, amount)
+
+
+def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag, many=(), tiny=None):
     """Register tile: A <- the L\\U of A - L U, for a square A whose size is known.
 
     Sets `pivots` to the reciprocals of U's diagonal, which are stored in its place if `diag` is "R". A zero pivot
     is entered into `info`, counted from `first`, and leaves its column unscaled, as in LAPACK. The pivots of `many`
-    are inverted by Newton's iteration, beside which the divider works on the others.
+    are inverted by Newton's iteration, beside which the divider works on the others. All are moved away from zero by
+    `tiny`, if that is given.
     """
     size = range(A.m)
     a = code.registers(A.vector, A.m, A.m)
@@ -45,6 +51,8 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
                 a[i, j] = lip.fma(u[j], a[i, j])
     zeros = []
     for q in size:
+        if tiny is not None:
+            a[q, q] = away_from_zero(a[q, q], tiny)
         zero, pivots[q, 0] = reciprocal(a[q, q], q in many)
         zeros.append(zero)
         for i in range(q + 1, A.m):
@@ -59,7 +67,9 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
 
 
 @routine
-def getrfnp(code: Code, A: Elements, info: Any, first: Any = 0, diag: str = "N", ahead: Any = ()) -> None:
+def getrfnp(
+    code: Code, A: Elements, info: Any, first: Any = 0, diag: str = "N", tiny: float = 0, ahead: Any = ()
+) -> None:
     """A <- L\\U without pivoting for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -72,10 +82,13 @@ def getrfnp(code: Code, A: Elements, info: Any, first: Any = 0, diag: str = "N",
         What the first pivot counts as.
     diag : str
         "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
+    tiny : number
+        Real, and not negative: every pivot moves away from zero by it before it is used. The constant 0 is compiled in.
     ahead : tuple of matrices
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     diag = option("diag", diag, "NR")
+    away = None if tiny == 0 else code.broadcast(tiny, A.vector).real
     first = first.index(code) if isinstance(first, Number) else first
     tile = min(tile_size(A.vector, A.m, A.n))
     is_known = isinstance(A.m, int) and isinstance(A.n, int)
@@ -87,7 +100,7 @@ def getrfnp(code: Code, A: Elements, info: Any, first: Any = 0, diag: str = "N",
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
         pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
         for known in code.cases(t, tile):
-            factor(code, L, U, D.block(0, 0, known, known), pivots, info, first + i, diag, many)
+            factor(code, L, U, D.block(0, 0, known, known), pivots, info, first + i, diag, many, away)
         for j, n in rest(A.n):
             code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
         for j, m in rest(A.m):

@@ -35,7 +35,7 @@ def coefficients(alpha: Lanes, squares: Lanes):
     return -norm.copysign(re), tau, alpha._new(*(difference * factor).parts, *(-(im * factor)).parts)
 
 
-def reflector(code: Code, alpha: Lanes, x: Elements):
+def reflector(code: Code, alpha: Lanes, x: Elements) -> tuple[Lanes, Lanes]:
     """The reflector that makes [beta; 0] of [alpha; x] by H^H, as LAPACK's larfg: x <- v, and beta and tau.
 
     Neither overflows nor underflows on the way. `x` is a column, beta is real. Where x is zero, and alpha is real, tau

@@ -78,6 +78,14 @@ class Scaling(NamedTuple):
         return x * self.down[0] * self.down[1]
 
 
+def power_below(x: Lanes) -> Lanes:
+    """The largest power of two that is not above x, of normal numbers that are positive."""
+    b, kind = x.builder, ir.VectorType(ir.IntType(x.vector.real.bitwidth), x.vector.lanes)
+    exponents = 0x7FF << 52 if x.vector.real.bitwidth == 64 else 0xFF << 23
+    mask = ir.Constant(kind, [exponents] * x.vector.lanes)
+    return x._new(b.bitcast(b.and_(b.bitcast(x.parts[0], kind), mask), x.vector.part))
+
+
 def scaling(largest: Lanes, exponent: int) -> Scaling:
     """Factors that make numbers of which this is the largest as large as 2 ** exponent; NaN where it is not finite."""
     b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth

@@ -14,7 +14,7 @@ from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.vectors import Flags
 from compactla.cpu.kernels.getrf import search, swap_where_wanted
-from compactla.cpu.kernels.getrfnp import reciprocal
+from compactla.cpu.kernels.getrfnp import away_from_zero, reciprocal
 from compactla.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
 
@@ -33,17 +33,20 @@ def watch(code, A, W, rows, row):
 
 
 @routine
-def lu_watched(code, A, S, W, rows, info, first, policy):
+def lu_watched(code, A, S, W, rows, info, first, policy, tiny):
     """A <- L\\U, with the reciprocals of the pivots, after what `policy` says is done about each pivot.
 
-    With "pivoting" S[q] is the row that was swapped with row q, for `laswp`. Zero pivots are entered into `info`,
-    counted from `first`.
+    The amount of a "shift" is `tiny`, if that is not zero. With "pivoting" S[q] is the row that was swapped with row q,
+    for `laswp`. Zero pivots are entered into `info`, counted from `first`.
     """
     treatment, *pivoting = policy.split()
     first = first.index(code) if isinstance(first, Number) else first
     lanes = used(code, A, rows)
     keep_largest(code, A, W, NORM)
     threshold = threshold_of(code, W[NORM, 0].real)
+    if treatment == "shift":
+        tiny = code.broadcast(tiny, threshold.vector)
+        threshold = (tiny > 0).select(tiny, threshold)
     for q in code.each(A.m):
         # The row with the largest pivot, if rows are swapped.
         if pivoting:
@@ -55,7 +58,7 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
         size = abs(pivot)
         raise_to(code, W, SMALLEST, size, lanes, falls=True)
         if treatment == "shift":
-            pivot = pivot + threshold.copysign(pivot.real)
+            pivot = away_from_zero(pivot, threshold)
         elif treatment == "perturb":
             small, replaced = threshold > size, W[REPLACED, 0]
             pivot = small.select(threshold.copysign(pivot.real), pivot)

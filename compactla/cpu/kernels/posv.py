@@ -1,12 +1,15 @@
 """posv at the pack level: Cholesky factors, and solves with them."""
 
-from compactla.cpu.emit.code import routine
+from typing import Any
+
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.kernels.potrs import potrs
 
 
 @routine
-def posv(code, A, B, info, uplo="L", ahead=()):
+def posv(code: Code, A: Elements, B: Elements, info: Any, uplo: str = "L", ahead: Any = ()) -> None:
     """A <- L with L L^H = A, or U with U^H U = A, and B <- inv(A) B, for the V matrices of a pack, in a Numba function.
 
     Parameters

@@ -11,34 +11,50 @@ from typing import Any
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
 from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, tile_size
-from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.trsm import solve_rows
+
+LARGEST = 4  # rows of a tile: of those several fit into the registers, and the last pivot of a tile waits for few
 
 
 class Triangle:
-    """Register tile of the lower triangle of a Hermitian matrix, of known size, whose diagonal is real."""
+    """Register tile of the lower triangle of A - L L^H, Hermitian and of known size, whose diagonal is real.
 
-    def __init__(self, code: Code, A: Elements):
+    A column is loaded, and what precedes it subtracted, when it is its turn: fewer registers wait than if all columns
+    were changed at once, so that several triangles are in registers side by side.
+    """
+
+    def __init__(self, code: Code, L: Elements, A: Elements):
         self.A, self.size = A, range(A.m)
         self.below = code.registers(A.vector, A.m, A.m)
         self.diagonal = code.registers(A.vector.reals, A.m)
-        for i in self.size:
-            for j in range(i):
-                self.below[i, j] = A[i, j]
-            self.diagonal[i, 0] = A[i, i].real
+        self.is_loaded = not is_known(L.n, 0)
+        if self.is_loaded:
+            for q in self.size:
+                self._load(q)
+            for p in code.rounds(L.n):
+                column = {i: L[i, p] for i in self.size}
+                for j in self.size:
+                    self._subtract(column, j)
 
-    def subtract(self, column: list[Lanes], first=0):
-        """Subtract x x^H for a column x, of which the elements from the `first` are given."""
-        for i, x in enumerate(column, first):
-            for j, y in enumerate(column[: i - first], first):
-                self.below[i, j] = (-x).fma(y.conjugate(), self.below[i, j])
-            for part in (x.real, x.imag) if x.vector.is_complex else (x,):
-                self.diagonal[i, 0] = (-part).fma(part, self.diagonal[i, 0])
+    def _load(self, q):
+        """Load column q."""
+        self.diagonal[q, 0] = self.A[q, q].real
+        for i in self.size[q + 1 :]:
+            self.below[i, q] = self.A[i, q]
+
+    def _subtract(self, column, j):
+        """Subtract column j of x x^H for a column x, given by rows from j on."""
+        y = column[j]
+        for part in (y.real, y.imag) if y.vector.is_complex else (y,):
+            self.diagonal[j, 0] = (-part).fma(part, self.diagonal[j, 0])
+        for i in self.size[j + 1 :]:
+            self.below[i, j] = (-column[i]).fma(y.conjugate(), self.below[i, j])
 
     def eliminate(self, q, regular):
-        """Turn column q into that of L, and subtract it from what follows; returns the reciprocal of its pivot.
+        """Turn column q, from which those before it are subtracted, into that of L; returns 1 / L[q, q].
 
         A pivot that is not positive stays as it is, and all that follows becomes NaN. Where pivots are said to be
         `regular`, positive and finite, one that is not becomes NaN as well.
@@ -47,13 +63,18 @@ class Triangle:
         inverse = pivot.rsqrt(regular=regular)
         root = pivot * inverse
         self.diagonal[q, 0] = root if regular else ((pivot > 0) & (pivot < math.inf)).select(root, pivot)
-        column = [self.below[i, q] * inverse for i in self.size[q + 1 :]]
-        for i in self.size[q + 1 : q + 2]:  # the next pivot waits for it
-            column[0] = pivot.rsqrt(self.below[i, q], regular)
-        for i, x in enumerate(column, q + 1):
-            self.below[i, q] = x
-        self.subtract(column, q + 1)
+        for i in self.size[q + 1 :]:
+            x = self.below[i, q]
+            waited_for = i == q + 1  # by the next pivot
+            self.below[i, q] = pivot.rsqrt(x, regular) if waited_for else x * inverse
         return inverse
+
+    def advance(self, q):
+        """Prepare column q: load it, and subtract the columns of L before it."""
+        if not self.is_loaded:
+            self._load(q)
+        for k in self.size[:q]:
+            self._subtract({i: self.below[i, k] for i in self.size[q:]}, q)
 
     def store(self):
         real = self.A._replace(conj=False)
@@ -69,17 +90,14 @@ class Triangle:
 
 def factored(code, tiles, last, regular):
     """The triangles of tiles, factored side by side in registers; sets their pivots. See `factor` and `eliminate`."""
-    triangles = []
-    for L, A, _ in tiles:
-        triangle = Triangle(code, A)
-        for p in code.rounds(L.n):
-            triangle.subtract([L[i, p] for i in triangle.size])
-        triangles.append(triangle)
+    triangles = [Triangle(code, L, A) for L, A, _ in tiles]
     *others, final = triangles[0].size
     for q in others if last else [*others, final]:
         for triangle, (_, _, pivots) in zip(triangles, tiles, strict=True):
+            triangle.advance(q)
             pivots[q, 0] = triangle.eliminate(q, regular)
     for triangle in triangles if last else ():
+        triangle.advance(final)
         pivot = triangle.diagonal[final, 0]
         triangle.diagonal[final, 0] = (pivot > 0).select(pivot.sqrt(), pivot)
     return triangles
@@ -146,7 +164,7 @@ def potrf(code: Code, A: Elements, info: Any, uplo: str = "L", first: Any = 0, a
         check_fit("A", (X.m, X.n), (packs[0].m, packs[0].m))
     first = first.index(code) if isinstance(first, Number) else first
     L = packs[0]
-    tile = min(tile_size(L.vector, L.m, L.n))
+    tile = min(*tile_size(L.vector, L.m, L.n), LARGEST)
     if ahead:
         rounds = sum((i + 1) * k for i, k in enumerate(reversed(starts(L.m, tile))))
         code.fetch_ahead(ahead, rounds * len(packs))

@@ -21,7 +21,7 @@ from compactla.cpu.kron.side_by_side import KronCall, batch, operands, rooms
 from compactla.cpu.memory.matrices import lie
 from compactla.cpu.run import SCALAR
 from compactla.cpu.threads import sharing
-from compactla.cpu.threads.sharing import share
+from compactla.cpu.threads.sharing import ALONE, share
 from compactla.dtypes import REAL
 from compactla.layout import Pack
 from compactla.overlap import address
@@ -107,10 +107,15 @@ def start(
 ) -> None:  # fmt: skip
     """Compute `nm` items with a `KronKernel`, and these arguments of it."""
     count = -(-nm // found.V)
+    cost = count * found.cost
+    if cost < ALONE and work is None and not launch.recorded:  # most calls
+        place = address(scratch(dtype, 1, found.room))
+        found.code.entry(0, count, address(arguments), *scalars, place)
+        return
     most = sharing.THREADS if launch.threads is None else min(launch.threads, sharing.THREADS)
     rows = workspace(work, dtype, found.room, min(most, count))
     launch = launch if work is None else limited(len(rows))
-    share(found.code, count * found.cost, (0, count, address(arguments), *scalars), launch, None, rows)
+    share(found.code, cost, (0, count, address(arguments), *scalars), launch, None, rows)
 
 
 def scale(Y: Any, e: Any, beta: Any, launch: Launch = NOW) -> None:

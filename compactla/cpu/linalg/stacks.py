@@ -137,7 +137,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     nm, number, dtype = fit.nm, fit.number, fit.computed
     known = is_known(number)
     largest = max(number.values())
-    V = native_width(dtype) * (2 if known and largest <= function.paired else 1)
+    V = native_width(dtype) * (2 if (known or function.paired > STATIC) and largest <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
 
     # Operands, and the words of the kernel
@@ -203,8 +203,8 @@ class Status:
         """Enter the matrices for which routines have."""
         self.enter(FAILED, self.flags)
 
-    def check(self, *matrices):
-        """Enter matrices of which a result is not finite."""
+    def check(self, *matrices, value=UNSURE):
+        """Enter matrices of which a result is not finite: by default NumPy shall compute them."""
         code, vector = self.code, matrices[0].vector.reals
         zero = code.zero(vector)
         totals, turn = code.registers(vector, CHAINS), itertools.cycle(range(CHAINS))
@@ -217,7 +217,7 @@ class Status:
                         chain = next(turn), 0
                         totals[chain] = part.fma(zero, totals[chain])
         total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
-        self.enter(UNSURE, ~(total == 0))
+        self.enter(value, ~(total == 0))
 
     def doubt(self, U):
         """Enter matrices of which a pivot, on the diagonal of U, may be zero but for rounding: NumPy decides.
@@ -284,7 +284,7 @@ def call(code, description, first, words, arrays):
         adjacent = full & (step == np.dtype(stored).itemsize)
         element = from_dtype(np.dtype(stored.lower()))
         real = FLOATS.get(element) or ir.IntType(element.bitwidth)
-        held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+        held = {"c": vector.twin, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
         matrices.append(Ordinary(code, held, real, kind, m, n, lanes, rs, cs, adjacent))
     emit(code, vector, *matrices, Status(code, status, nm, places), **dict(options))
     code.free()

@@ -69,7 +69,7 @@ def ordinary(x: Any, shape: Sequence[int], dtype: np.dtype, allocator: Any) -> A
     return x.reshape(shape)
 
 
-def unpack(P, allocator=None):
+def unpack(P: Pack, allocator: Any = None) -> Array:
     """The matrices of packs as an array."""
     a = empty(P.shape, P.dtype, P.queue, allocator)
     device.unpack(P.view, P.nm, a)
@@ -173,3 +173,11 @@ def determinants(A: Pack, ipiv: Any, logarithm: bool = False) -> list[Array]:
     macros = {"DETERMINANT": 1, "LOGARITHM": int(logarithm)}
     launch_lanes(A.queue, NOW, FILE, "determinant", A.dtype, A.vlen, (A.nm, 1), *args, **macros)
     return [value, size]
+
+
+def ldl_factors(A: Pack, ipiv: Integers, uplo: str, hermitian: bool) -> list:
+    """L or U with all interchanges, in place, the blocks of D, and the order of rows, from what `sytrf` leaves."""
+    D, perm = A.beside(A.n, A.n), Integers.beside(A, A.n)
+    args = A.nm, A.n, int(hermitian), int(uplo == "U"), A.view, ipiv.view, D.view, perm.view
+    launch_lanes(A.queue, NOW, "ldl.cl", "ldl_factors", A.dtype, A.vlen, (A.nm, 1), *args, LDL_FACTORS=1)
+    return [A, D, perm]

@@ -1,0 +1,268 @@
+"""Functions of upper triangular complex matrices, in lanes: square roots, logarithms and powers.
+
+Logarithms and powers are those of Al-Mohy and Higham: roots are taken until a matrix is close to the identity, in each
+lane as many as it needs, then Pade's approximant of degree 7 is accurate. Diagonals, and what is next to them, are
+computed on their own ways, without loss of digits.
+"""
+
+import math
+from collections.abc import Callable
+
+from numpy.polynomial.legendre import leggauss
+
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Flags, Lanes
+from compactla.cpu.fused.expm import exponential, most, norm, power
+from compactla.cpu.kernels.francis import square_root as root
+from compactla.cpu.kernels.jacobi import sweep
+
+DEGREE = 7
+CLOSE = 0.264  # to the identity, in the norms of powers: for degree 7
+ROOTS = 100  # at most
+NODES, WEIGHTS = leggauss(DEGREE)  # of Gauss' quadrature, from -1 to 1
+TERMS_OF_LOG, TERMS_OF_ATANH, TERMS_OF_SINH = 12, 28, 15
+
+
+def triangular_root(code: Code, T: Elements, U: Elements) -> None:
+    """U <- the square root of T: not finite where there is none."""
+    zero, total = code.zero(T.vector), code.registers(T.vector, 1)
+    with code.loop(T.n) as j:
+        U[j, j] = root(T[j, j])
+        with code.loop(j) as k:
+            i = j - 1 - k
+            total[0, 0] = T[i, j]
+            with code.loop(k) as p:
+                total[0, 0] = (-U[i, i + 1 + p]).fma(U[i + 1 + p, j], total[0, 0])
+            found = total[0, 0]
+            U[i, j] = (found == 0).select(zero, found * (U[i, i] + U[j, j]).reciprocal())
+
+
+def product(code: Code, A: Elements, B: Elements, C: Elements) -> None:
+    """C <- A B, all triangular."""
+    total = code.registers(A.vector, 1)
+    with code.loop(A.n) as i, code.loop(A.n - i) as k:
+        total[0, 0] = code.zero(A.vector)
+        with code.loop(k + 1) as p:
+            total[0, 0] = A[i, i + p].fma(B[i + p, i + k], total[0, 0])
+        C[i, i + k] = total[0, 0]
+
+
+def fill(code: Code, A: Elements, element: Callable) -> None:
+    """A[i, j] <- element(i, j), in the upper triangle."""
+    with code.loop(A.n) as i, code.loop(A.n - i) as k:
+        A[i, i + k] = element(i, i + k)
+
+
+def clear(code: Code, A: Elements) -> None:
+    with code.loop(A.n) as i, code.loop(A.n) as j:
+        A[i, j] = code.zero(A.vector)
+
+
+def solve(code: Code, scale: Lanes, A: Elements, B: Elements, put: Callable) -> None:
+    """``put(i, j, x)`` gets the elements of inv(I + scale A) B."""
+    n, one = A.n, scale.constant(1)
+    inverses, column, total = code.room(A.vector, n), code.room(A.vector, n), code.registers(A.vector, 1)
+    with code.loop(n) as i:
+        inverses[i, 0] = (A[i, i] * scale + one).reciprocal()
+    with code.loop(n) as j, code.loop(j + 1) as k:
+        i = j - k
+        total[0, 0] = code.zero(A.vector)
+        with code.loop(k) as p:
+            total[0, 0] = A[i, i + 1 + p].fma(column[i + 1 + p, 0], total[0, 0])
+        column[i, 0] = (B[i, j] - total[0, 0] * scale) * inverses[i, 0]
+        put(i, j, column[i, 0])
+
+
+class Roots:
+    """T^(1 / 2^s) - I of a T with each lane's s, while code is emitted; its diagonal has no zero.
+
+    `R` is that matrix, `s` are real numbers, and `small` is the diagonal of R. `principal` are flags of the lanes that
+    have no negative real number on the diagonal.
+    """
+
+    def __init__(self, code: Code, T: Elements):
+        self.code, self.T, vector = code, T, T.vector
+        n = self.n = T.n
+        self.reals, self.zero = vector.reals, code.zero(vector)
+        self.one = self.zero.constant(1)
+        self.R, self.small, self.logs = code.room(vector, n, n), code.room(vector, n), code.room(vector, n)
+        registers = code.registers(self.reals, 2)
+        registers[0, 0] = code.zero(self.reals)
+        self.failed = self._take(registers)
+        self.s = registers[0, 0]
+        registers[1, 0] = self.s.constant(1)
+        with code.loop(n) as i:
+            z = T[i, i]
+            registers[1, 0] = ((z.real <= 0) & (z.imag == 0)).select(self.s.constant(0), registers[1, 0])
+            self.small[i, 0] = self._less_one(z)
+        self.principal = registers[1, 0] > 0
+        self.p = power(self.s)  # 1 / 2^s
+        up = power(-self.s)
+        with code.loop(n) as i:
+            self.logs[i, 0] = logarithm(self.small[i, 0]) * up
+        whole, half = lambda i: self.small[i, 0] + self.one, lambda i: root(self.small[i, 0] + self.one)
+        self.refine(self.R, self.p, lambda i: self.small[i, 0], whole, half)
+
+    def _take(self, registers) -> Flags:
+        """R <- the root less I; counts roots in `registers`, and returns flags of the lanes that do not get there."""
+        code, n = self.code, self.n
+        X, P, Q = (code.room(self.T.vector, n, n) for _ in range(3))
+        for A in (X, P, Q, self.R):
+            clear(code, A)
+        fill(code, X, lambda i, j: self.T[i, j])
+
+        def once(turned):
+            fill(code, self.R, lambda i, j: X[i, j])
+            with code.loop(n) as i:
+                self.R[i, i] = self.R[i, i] - self.one
+            product(code, self.R, self.R, P)
+            product(code, P, self.R, Q)
+            far = ~((norm(code, P) <= CLOSE**2) & (norm(code, Q) <= CLOSE**3))
+            registers[0, 0] = far.select(registers[0, 0] + registers[0, 0].constant(1), registers[0, 0])
+            triangular_root(code, X, P)
+            fill(code, X, lambda i, j: far.select(P[i, j], X[i, j]))
+            turned(far)
+
+        return sweep(code, self.reals, once, ROOTS)
+
+    def _less_one(self, z: Lanes) -> Lanes:
+        """z^(1 / 2^s) - 1, by Al-Mohy, "A more accurate Briggs method for the logarithm", Numer. Algorithms 59."""
+        code, s, one = self.code, self.s, self.one
+        state = code.registers(z.vector, 2)
+        turned = (z.real < 0) & (s > 0)
+        state[0, 0], state[1, 0] = turned.select(root(z), z), one
+        first, count = state[0, 0] - one, turned.select(s - s.constant(1), s)
+        with code.loop(most(code, s)) as t:
+            goes = count > code.broadcast(t, s.vector)
+            x = root(state[0, 0])
+            state[0, 0] = goes.select(x, state[0, 0])
+            state[1, 0] = goes.select(state[1, 0] * (x + one), state[1, 0])
+        return first * state[1, 0].reciprocal()
+
+    def refine(self, U: Elements, p: Lanes, value: Callable, whole: Callable, half: Callable) -> None:
+        """On the diagonal of U, and next to it, what T^p has there, in `principal` lanes.
+
+        ``value(i)`` is element i of the diagonal of U, ``whole(i)`` that of T^p, which is the same or 1 more, and
+        ``half(i)`` its root. Equations 5.5 and 5.6 of Higham and Lin, "A Schur-Pade Algorithm for Fractional Powers of
+        a Matrix".
+        """
+        code = self.code
+        with code.loop(self.n) as i:
+            U[i, i] = self.principal.select(value(i), U[i, i])
+        with code.loop(self.n - 1) as i:
+            x, t = self.T[i, i], self.T[i, i + 1]
+            inverse, angle, far, equal = self.near(i)
+            between = sinh(angle * p) * half(i) * half(i + 1)
+            between = (between + between) * inverse
+            between = far.select((value(i + 1) - value(i)) * inverse, between)
+            alike = whole(i) * p * x.reciprocal()
+            U[i, i + 1] = self.principal.select(t * equal.select(alike, between), U[i, i + 1])
+
+    def near(self, i):
+        """Of elements i and i + 1 of the diagonal x and y: 1 / (y - x), half of log y - log x, and flags."""
+        x, y = self.T[i, i], self.T[i + 1, i + 1]
+        apart, both = y - x, y + x
+        equal, far = apart == 0, ~(abs(apart) <= abs(both) * both.real.constant(0.5))
+        inverse = equal.select(self.one, apart).reciprocal()
+        z = (far | equal).select(self.zero, apart * (both == 0).select(self.one, both).reciprocal())
+        turn = (self.logs[i + 1, 0] - self.logs[i, 0]).imag
+        pi = turn.constant(math.pi)
+        turns = (turn > pi).select(pi, (turn <= -pi).select(-pi, turn.constant(0)))
+        angle = atanh(z)
+        return inverse, angle._new(angle.parts[0], (angle.imag + turns).parts[0]), far, equal
+
+
+def logarithm(r: Lanes) -> Lanes:
+    """log(1 + r) of small numbers"""
+    z = r * (r + r.constant(2)).reciprocal()
+    x = atanh(z, TERMS_OF_LOG)
+    return x + x
+
+
+def atanh(z: Lanes, terms: int = TERMS_OF_ATANH) -> Lanes:
+    """atanh(z) of |z| <= 1/2, or less for fewer terms"""
+    return series(z, [1 / (2 * k + 1) for k in range(terms)])
+
+
+def sinh(z: Lanes) -> Lanes:
+    """sinh(z) of |z| <= 4"""
+    return series(z, [1 / math.factorial(2 * k + 1) for k in range(TERMS_OF_SINH)])
+
+
+def series(z: Lanes, factors: list[float]) -> Lanes:
+    """The sum of factors[k] z^(2 k + 1)"""
+    square = z * z
+    *others, total = (z.constant(x) for x in factors)
+    for factor in reversed(others):
+        total = total.fma(square, factor)
+    return total * z
+
+
+def log(code: Code, T: Elements, U: Elements) -> Flags:
+    """U <- the logarithm of T, whose diagonal has no zero; returns flags of lanes where it is not found."""
+    roots = Roots(code, T)
+    clear(code, U)
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        scale = code.zero(T.vector.reals).constant((1 + node) / 2)
+
+        def add(i, j, x, weight=weight):
+            U[i, j] = x.fma(x.real.constant(weight / 2), U[i, j])
+
+        solve(code, scale, roots.R, roots.R, add)
+    up = power(-roots.s)
+    fill(code, U, lambda i, j: U[i, j] * up)
+    with code.loop(T.n) as i:
+        U[i, i] = roots.principal.select(roots.logs[i, 0], U[i, i])
+    with code.loop(T.n - 1) as i:
+        inverse, angle, far, equal = roots.near(i)
+        between = far.select(roots.logs[i + 1, 0] - roots.logs[i, 0], angle + angle) * inverse
+        between = equal.select(T[i, i].reciprocal(), between) * T[i, i + 1]
+        U[i, i + 1] = roots.principal.select(between, U[i, i + 1])
+    return roots.failed
+
+
+def fraction(code: Code, T: Elements, t: Lanes, U: Elements) -> Flags:
+    """U <- T^t for -1 < t < 1, where the diagonal of T has no zero; returns flags of lanes where it is not found."""
+    roots = Roots(code, T)
+    n, one = T.n, roots.one
+    Y = code.room(T.vector, n, n)
+    for A in (U, Y):
+        clear(code, A)
+    negative = code.room(T.vector, n, n)
+    fill(code, negative, lambda i, j: -roots.R[i, j])
+    last = factor(2 * DEGREE, t)
+    fill(code, U, lambda i, j: negative[i, j] * last)
+    for k in range(2 * DEGREE - 1, 0, -1):
+        scale = factor(k, t)
+
+        def put(i, j, x):
+            Y[i, j] = x
+
+        solve(code, t.constant(1), U, negative, put)
+        fill(code, U, lambda i, j, scale=scale: Y[i, j] * scale)
+    with code.loop(n) as i:
+        U[i, i] = U[i, i] + one
+    powers, halves, s = code.room(T.vector, n), code.room(T.vector, n), roots.s
+    count = most(code, s)
+    with code.loop(count + 1) as k:
+        left = code.broadcast(count - k, s.vector)  # how often this is squared
+        goes = left < s
+        product(code, U, U, Y)
+        fill(code, U, lambda i, j: goes.select(Y[i, j], U[i, j]))
+        p = t * power(left)
+        with code.loop(n) as i:
+            powers[i, 0] = exponential(roots.logs[i, 0] * p)
+            halves[i, 0] = exponential(roots.logs[i, 0] * (p * p.constant(0.5)))
+        fill(code, Y, lambda i, j: U[i, j])
+        roots.refine(Y, p, lambda i: powers[i, 0], lambda i: powers[i, 0], lambda i: halves[i, 0])
+        fill(code, U, lambda i, j: (left <= s).select(Y[i, j], U[i, j]))
+    return roots.failed
+
+
+def factor(k: int, t: Lanes) -> Lanes:
+    """The numbers of the continued fraction of (1 - x)^t."""
+    if k == 1:
+        return -t
+    j = k // 2
+    return (t.constant(-j) + t if k % 2 == 0 else t.constant(-j) - t) * t.constant(1 / (2 * (2 * j - 1 + 2 * (k % 2))))

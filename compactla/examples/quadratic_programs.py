@@ -1,0 +1,122 @@
+"""Quadratic programs: ``python -m compactla.examples.quadratic_programs --plot quadratic_programs.png``.
+
+Each of many investors holds a portfolio x that weighs risk against return, fully invested and without debts:
+
+    minimize  1/2 x^T Q x - r^T x    where    A x = b,  x >= 0
+
+The interior-point method is Mehrotra's, with a barrier and a step length for each problem. In every iteration Newton's
+method meets a saddle point (KKT) system, which is symmetric and indefinite: the block of the constraints is zero.
+
+    | Q + Z / X   A^T | | dx |   | r - Q x + A^T y + mu / x |
+    | A            0  | | -dy | = | b - A x                  |
+
+It is solved twice, for the predictor and for the corrector: by linalg.solve with assume_a="sym", for all problems at
+once, and beside that by a loop over scipy.linalg.solve.
+"""
+
+import argparse
+import functools
+import time
+import warnings
+
+import numpy as np
+import scipy.linalg
+
+from compactla import linalg
+
+
+def portfolios(count, assets, groups, rng):
+    """Risks Q, returns r, and constraints A x = b: the sum, and the mean of some groups of assets."""
+    F = rng.standard_normal((count, assets, assets))
+    Q = F @ F.swapaxes(1, 2) / assets + 0.1 * np.eye(assets)
+    A = np.concatenate([np.ones((count, 1, assets)), rng.uniform(0, 1, (count, groups - 1, assets))], axis=1)
+    return Q, rng.uniform(0, 1, (count, assets)), A, A.mean(axis=2)
+
+
+def by_loop(K, f):
+    """The solutions by SciPy, one system after the other."""
+    solve = functools.partial(scipy.linalg.solve, assume_a="sym", check_finite=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # Z / X becomes huge, as it has to
+        return np.stack([solve(k, g) for k, g in zip(K, f, strict=True)])
+
+
+def step_to(x, dx):
+    """The largest step of at most 1 that keeps x positive, for each problem."""
+    return np.minimum(1, 1 / np.max(-dx / x, axis=1, initial=1e-300))[:, None]
+
+
+def interior_point(solve, Q, r, A, b, iterations):
+    """Solutions, and how far each problem is from optimal: residuals, and the gap."""
+    count, m, n = A.shape
+    x, z, y = np.ones((count, n)), np.ones((count, n)), np.zeros((count, m))
+    K = np.zeros((count, n + m, n + m))
+    K[:, :n, n:] = A.swapaxes(1, 2)  # the upper triangle
+    diagonal = np.arange(n)
+    for _ in range(iterations):
+        gap = (x * z).mean(axis=1, keepdims=True)
+        dual = r - np.einsum("qij,qj->qi", Q, x) + np.einsum("qij,qi->qj", A, y) + z
+        primal = b - np.einsum("qij,qj->qi", A, x)
+        K[:, :n, :n] = Q
+        K[:, diagonal, diagonal] += z / x
+
+        def direction(centre, K=K, x=x, z=z, dual=dual, primal=primal):
+            f = np.concatenate([dual + (centre - x * z) / x, primal], axis=1)
+            d = solve(K, f[:, :, None])[:, :, 0]
+            return d[:, :n], -d[:, n:], (centre - x * z - z * d[:, :n]) / x
+
+        dx, _, dz = direction(0)
+        after = ((x + step_to(x, dx) * dx) * (z + step_to(z, dz) * dz)).mean(axis=1, keepdims=True)
+        dx, dy, dz = direction((after / gap) ** 3 * gap - dx * dz)
+        along, beside = 0.99 * step_to(x, dx), 0.99 * step_to(z, dz)
+        step = np.minimum(along, beside)
+        x, y, z = x + step * dx, y + step * dy, z + step * dz
+    return x, np.maximum(abs(dual).max(axis=1), abs(primal).max(axis=1)), (x * z).mean(axis=1)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m compactla.examples.quadratic_programs", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--problems", type=int, default=5000, help="(default: 5000)")
+    parser.add_argument("--assets", type=int, default=12, help="(default: 12)")
+    parser.add_argument("--constraints", type=int, default=4, help="(default: 4)")
+    parser.add_argument("--iterations", type=int, default=12, help="(default: 12)")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw times, and risks and returns of some portfolios")
+    args = parser.parse_args(argv)
+    problem = portfolios(args.problems, args.assets, args.constraints, np.random.default_rng(1992))
+    size = args.assets + args.constraints
+    print(f"{args.problems} quadratic programs, {2 * args.iterations} systems of {size} equations for each")
+    solvers = {"compactla.linalg": lambda K, f: linalg.solve(K, f, assume_a="sym"), "scipy.linalg": by_loop}
+    interior_point(solvers["compactla.linalg"], *problem, 1)  # compiles, or loads, the kernel
+    found, seconds = {}, {}
+    for name, solve in solvers.items():
+        start = time.perf_counter()
+        found[name] = interior_point(solve, *problem, args.iterations)
+        seconds[name] = time.perf_counter() - start
+        print(f"{name:17} {seconds[name]:.3g} s")
+    (x, residual, gap), (theirs, *_) = found.values()
+    print(f"residuals are {residual.max():.1e} at most, gaps {gap.max():.1e}")
+    print(f"portfolios differ by {abs(x - theirs).max():.1e} at most")
+    print(f"{np.mean((x > 1e-6).sum(axis=1)):.1f} of {args.assets} assets are held in the mean")
+    if args.plot:
+        plot(args.plot, seconds, x[:400], *(given[:400] for given in problem[:2]))
+
+
+def plot(path, seconds, x, Q, r):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.bar([*seconds], [*seconds.values()])
+    left.set(title="time", ylabel="s")
+    risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
+    points = right.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
+    right.set(title="portfolios", xlabel="standard deviation", ylabel="return")
+    figure.colorbar(points, label="assets that are held")
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+if __name__ == "__main__":
+    main()

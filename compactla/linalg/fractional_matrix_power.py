@@ -1,0 +1,107 @@
+"""fractional_matrix_power: real powers of matrices."""
+
+import numpy as np
+
+from compactla.linalg import _scipy
+from compactla.linalg._functions import finite, function_of, is_left, rows
+from compactla.linalg.arguments import as_arrays
+from compactla.linalg.matmul import matmul
+from compactla.linalg.matrix_power import matrix_power
+from compactla.linalg.svd import svdvals
+from compactla.types import Array
+
+
+def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", threads: int | None = None) -> Array:
+    """Real powers of matrices, for stacks of them.
+
+    Parameters
+    ----------
+    A : (..., n, n) array_like
+        Matrices.
+    t : float
+        Exponent.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices with infinities or NaN: "raise" raises an error that names them, "nan" fills their results
+        with NaN and leaves all others as they are.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n, n) ndarray
+        Powers, in double precision. They are complex if a matrix has an eigenvalue that is not a positive number.
+        Powers with an integer are those of `compactla.linalg.matrix_power`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If matrices are not square, or not finite, the type of an argument is not supported, or an option is none of the
+        above.
+
+    See Also
+    --------
+    scipy.linalg.fractional_matrix_power : The same, one matrix after the other.
+
+    Notes
+    -----
+    The Schur-Pade algorithm [1]_ with Pade's approximant of degree 7 for a fraction between -1 and 1, of which the
+    condition number chooses the sign, and products for the rest. Singular matrices are left to SciPy.
+
+    References
+    ----------
+    .. [1] Nicholas J. Higham and Lijing Lin, "An Improved Schur-Pade Algorithm for Fractional Powers of a Matrix and
+       their Frechet Derivatives", SIAM J. Matrix Anal. Appl. 34(3):1341-1360, 2013, https://doi.org/10.1137/130906118
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.fractional_matrix_power(np.array([[[4.0, 1.0], [0.0, 4.0]], [[9.0, 0.0], [0.0, 1.0]]]), 0.5).round(12)
+    array([[[2.  , 0.25],
+            [0.  , 2.  ]],
+    <BLANKLINE>
+           [[3.  , 0.  ],
+            [0.  , 1.  ]]])
+    """
+    given = as_arrays(A)
+    if given is None or is_left(given[0][0]) or np.ndim(t) or isinstance(t, complex | np.complexfloating):
+        return _scipy.fractional_matrix_power(A, t)
+    (a,) = given[0]
+    if t == int(t):
+        return matrix_power(a, int(t), threads=threads)
+    (a,), bad = finite({"A": a}, on_error)
+    a = a.astype(np.result_type(a, "d"), copy=False)
+    # What is left of the exponent, between -1 and 1, is where the power is less sensitive.
+    s = svdvals(a, threads=threads)
+    below, above = np.floor(t), np.ceil(t)
+    with np.errstate(all="ignore"):
+        condition = s[..., 0] / s[..., -1]
+        down = (t - below) * condition ** (1 - (t - below)) <= (above - t) * condition
+    down |= s[..., -1] == 0
+    rest = np.where(down, t - below, t - above)[..., None, None]
+    x = function_of(POWER, lambda w, t: w ** t[..., 0], [a, rest], (), "raise", None, threads)
+    for flags, whole in (down, int(below)), (~down, int(above)):
+        some = flags & (s[..., -1] != 0)
+        if whole and some.any():
+            x[some] = matmul(matrix_power(a[some], whole, threads=threads), x[some], threads=threads)
+    singular = s[..., -1] == 0
+    if singular.any():
+        found = _scipy.on_stacks(_scipy.fractional_matrix_power)(a[singular], t=t)
+        x = x.astype(np.result_type(x, found), copy=False)
+        x[singular] = found
+    if bad is not None:
+        x[bad] = np.nan
+    return x
+
+
+def rest_with_scipy(a, t):
+    """A power of one matrix, with an exponent in an array."""
+    return _scipy.fractional_matrix_power(a, float(t.item()))
+
+
+POWER = rows(
+    "fractional_matrix_power",
+    rest_with_scipy,
+    lambda n, **_: 150 * n**3 + 400 * n * n,
+    inputs={"A": "nn", "t": "11"},
+)
