@@ -108,7 +108,7 @@ def lstsq_derived(a, b, rcond, on_error, compute):
     product = products(pseudoinverses(a, rcond, on_error, compute), b, False, False)
     x = x + (product - product.detach())
     r = b - products(a, x, False, False)
-    square = (r * r.conj()).real.sum(-2) if r.is_complex() else (r * r).sum(-2)
+    square = (r.real * r.real + r.imag * r.imag if r.is_complex() else r * r).sum(-2)
     return x, residuals + (square - square.detach()), rank, s
 
 

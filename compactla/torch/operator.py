@@ -63,10 +63,7 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
 
         def forwards(ctx, keyset, *tangents):
             with inner_derivatives():
-                parts = [halves(x) for x in ctx.saved_tensors]
-                if any(tangent is not None for _, tangent in parts) and is_derived_further():
-                    raise NotImplementedError(f"{name}: its jvp can't be derived within torch.func, use grad inside")
-                primals = [primal for primal, _ in parts]
+                primals = [halves(x)[0] for x in ctx.saved_tensors]
                 return jvp(SimpleNamespace(saved_tensors=primals, options=ctx.options), *tangents[:count])
 
         steps = {"forward": forward, "backward": backwards, "jvp": forwards}
@@ -107,12 +104,6 @@ def inner_derivatives():
     else:
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
             yield
-
-
-def is_derived_further():
-    """Whether one of `torch.func` that derives is around another: primal parts lose their history there."""
-    stack, kinds = _C._functorch.get_interpreter_stack() or [], _C._functorch.TransformType
-    return any(one.key() in (kinds.Grad, kinds.Jvp) for one in stack[:-1])
 
 
 def below(known, keyset, args):
