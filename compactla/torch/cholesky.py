@@ -126,7 +126,8 @@ def factors(a: Tensor, on_error: str, compute: str) -> Tensor:
 
 
 def solve_derived(b, L, upper, compute):
-    first, second = (L.mH, L) if upper else (L, L.mH)
+    adjoint = L.mT.conj_physical()  # no view, which would not follow batched derivatives
+    first, second = (adjoint, L) if upper else (L, adjoint)
     return triangular(second, triangular(first, b, True, False, compute), False, False, compute)
 
 

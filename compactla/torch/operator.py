@@ -87,7 +87,11 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
             found = known(*[in_front(x, axis, info.batch_size) for x, axis in zip(args, in_dims, strict=True)])
             return found, 0 if isinstance(found, Tensor) else (0,) * len(found)
 
-        LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+        def computed(*args):
+            with conjugate_views():
+                return function(*args)
+
+        LIBRARY.impl(name, computed, "CompositeExplicitAutograd")
         LIBRARY.impl(name, dispatched, "Autograd", with_keyset=True)
         register_fake(f"compactla::{name}", made, lib=LIBRARY)
         register_vmap(f"compactla::{name}", vmap, lib=LIBRARY)
@@ -104,6 +108,14 @@ def inner_derivatives():
     else:
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
             yield
+
+
+@contextlib.contextmanager
+def conjugate_views():
+    """Let views be of conjugates, and of negatives: in modes, as of programs just compiled, they are what they view."""
+    keys = _C.DispatchKey
+    with _C._SetExcludeDispatchKeyGuard(keys.Conjugate, False), _C._SetExcludeDispatchKeyGuard(keys.Negative, False):
+        yield
 
 
 def below(known, keyset, args):

@@ -82,7 +82,7 @@ def limit(tol, name, A):
     """A tolerance as a real tensor."""
     if isinstance(tol, Tensor) and tol.is_complex():
         raise TypeError(f"{name} is of {tol.dtype}, must be real")
-    return torch.as_tensor(0.0 if tol is None else tol, dtype=A.dtype.to_real(), device=A.device)
+    return torch.as_tensor(0.0 if tol is None else tol, dtype=A.real.dtype, device=A.device)
 
 
 def empty_inverses(a, *others):
