@@ -79,7 +79,7 @@ class Copied:
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()  # SciPy's operators have some of their own
-        return {name: _pickled(value) for name, value in state.items() if name not in self._not_copied}
+        return {name: by_name(value) for name, value in state.items() if name not in self._not_copied}
 
     def __setstate__(self, state: Any) -> None:
         take = getattr(super(), "__setstate__", self.__dict__.update)
@@ -97,9 +97,14 @@ class _Named:
         return importlib.import_module, (self.name,)
 
 
-def _pickled(value):
-    """A value as it is pickled."""
+def by_name(value):
+    """A value as it is pickled: a module by its name."""
     return _Named(value) if isinstance(value, ModuleType) else value
+
+
+def named(value):
+    """A value of `by_name` that was copied, not pickled."""
+    return importlib.import_module(value.name) if isinstance(value, _Named) else value
 
 
 def _deep(value, memo):

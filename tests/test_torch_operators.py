@@ -268,7 +268,7 @@ def everything(m, a, b):
     return m.matmul(m.inv(regular(a)), x).abs().sum() + L.abs().sum() + w.sin().sum() + V.abs().sum()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", exhaustive("inductor")])
+@pytest.mark.parametrize("backend", [slow("aot_eager"), exhaustive("inductor")])
 @pytest.mark.parametrize("dtype", DOUBLES)
 @pytest.mark.parametrize("derived", [False, True])
 def test_compiled_programs(random, backend, dtype, derived):
@@ -361,7 +361,7 @@ ONE_TENSOR = [
 
 @pytest.mark.parametrize("name", ONE_TENSOR)
 @pytest.mark.parametrize("dtype", DOUBLES)
-@pytest.mark.parametrize("backend", [None, "aot_eager", exhaustive("inductor")])
+@pytest.mark.parametrize("backend", [None, slow("aot_eager"), exhaustive("inductor")])
 def test_modes_within_each_other(random, name, dtype, backend):
     """Also compiled, where derivatives of forward mode must not be zero."""
     torch.compiler.reset()

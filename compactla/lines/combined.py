@@ -7,6 +7,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from compactla.checks import is_device_array
 from compactla.foreign import is_inner_call, root
+from compactla.pickling import by_name, named
 from compactla.types import Array
 
 
@@ -15,6 +16,13 @@ class VectorOperator(LinearOperator):
 
     What is made of it by arithmetic, and its transpose and adjoint, are such operators too.
     """
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: by_name(value) for name, value in state.items()}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update({name: named(value) for name, value in state.items()})
 
     def dot(self, x: Array) -> Any:
         """``P @ x``: the product with vectors, a number, or another operator."""
