@@ -320,19 +320,8 @@ def recorded(f, a, t):
     return [torch.autograd.grad(x.abs().square().sum(), (a, t)) for x in (first, second)]
 
 
-def exponential(a):
-    powers = [torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(a.shape)]
-    for k in range(1, 40):
-        powers.append(powers[-1] @ a / k)
-    return sum(powers)
-
-
 def determinant(a):
     return (a[..., 0, :] * torch.linalg.cross(a[..., 1, :], a[..., 2, :])).sum(-1)
-
-
-def pseudoinverse(a):
-    return torch.linalg.inv(a.mH @ a) @ a.mH
 
 
 # In place of those functions of PyTorch whose derivatives of forward mode can't be derived: factors do not follow.
@@ -340,9 +329,6 @@ FOLLOWED = {
     "solve": lambda a, b: torch.linalg.inv(regular(a)) @ b,
     "det": lambda a, b: determinant(a),
     "slogdet": lambda a, b: (lambda d: (d.sgn() * d.sgn() + d.abs().log().square()).abs())(determinant(a)),
-    "pinv": lambda a, b: pseudoinverse(a[..., :2]),
-    "lstsq": lambda a, b: pseudoinverse(a[..., :2]) @ b,
-    "matrix_exp": lambda a, b: exponential(a),
 }
 ONE_TENSOR = [
     "solve",
@@ -354,6 +340,7 @@ ONE_TENSOR = [
     "det",
     "slogdet",
     "pinv",
+    "pinv-hermitian",
     "lstsq",
     "matrix_exp",
 ]
