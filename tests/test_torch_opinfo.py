@@ -106,7 +106,8 @@ def checked(op, function, sample):
     return call, tensors
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 def test_derivatives(op, function, dtype):
     """First derivatives of both modes, and with vmap."""
     if not op.supports_autograd or (not op.variant_test_name and op.name == "linalg.lstsq"):
@@ -126,7 +127,8 @@ def test_derivatives(op, function, dtype):
         )
 
 
-@pytest.mark.parametrize("dtype", [exhaustive(dtype) for dtype in (torch.float64, torch.complex128)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 def test_second_derivatives(op, function, dtype):
     """Second derivatives, reverse mode over both modes."""
     if not op.supports_autograd or (not op.variant_test_name and op.name == "linalg.lstsq"):
