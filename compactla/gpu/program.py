@@ -180,8 +180,9 @@ def kernel(queue: Queue, file: str, name: str, dtype: np.dtype, vlen: int, args:
     key = name, dtype, vlen, tuple(defines.items())
     if key not in kernels:
         program = _program(found, queue.context, f'#include "{file}"\n', dtype, vlen, defines)
-        types = {int: np.int64, float: REAL[dtype.char].type}
-        kernels[key] = found.kernel(program, name, [types.get(type(arg)) for arg in args])
+        numbers = ((int, np.int64), (float, REAL[dtype.char].type))
+        types = [next((number for kind, number in numbers if isinstance(arg, kind)), None) for arg in args]
+        kernels[key] = found.kernel(program, name, types)
     return kernels[key]
 
 
