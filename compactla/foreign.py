@@ -123,6 +123,20 @@ def accepts_foreign(function: Function) -> Function:
     return call  # type: ignore[return-value] # has that signature
 
 
+def on_vectors(function: Callable, x: Any, name: str) -> Any:
+    """The result of a function of one array, as an array of the library that the given one is of, where that lives."""
+    if not root(type(x)):
+        return function(x)
+    if in_cuda(x):
+        with inner_calls():
+            found = function(adopt(x, name))
+        return hand_back(found)
+    found = function(np.asarray(x.resolve_conj() if hasattr(x, "resolve_conj") else x))
+    if root(type(x)) == "torch":
+        return importlib.import_module("torch").from_numpy(found)
+    return x.__array_namespace__().asarray(found) if hasattr(x, "__array_namespace__") else found
+
+
 class _Within:
     """While this lasts, calls are those of the package, or of the user."""
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import copy
+import importlib
 import weakref
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -77,12 +79,32 @@ class Copied:
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()  # SciPy's operators have some of their own
-        return {name: value for name, value in state.items() if name not in self._not_copied}
+        return {name: by_name(value) for name, value in state.items() if name not in self._not_copied}
 
     def __setstate__(self, state: Any) -> None:
         take = getattr(super(), "__setstate__", self.__dict__.update)
         take({name: _own(value) for name, value in state.items()})
         self._prepare()
+
+
+class _Named:
+    """A module, which can't be pickled, by its name: SciPy's operators have one since SciPy 1.18."""
+
+    def __init__(self, module):
+        self.name = module.__name__
+
+    def __reduce__(self):
+        return importlib.import_module, (self.name,)
+
+
+def by_name(value):
+    """A value as it is pickled: a module by its name."""
+    return _Named(value) if isinstance(value, ModuleType) else value
+
+
+def named(value):
+    """A value of `by_name` that was copied, not pickled."""
+    return importlib.import_module(value.name) if isinstance(value, _Named) else value
 
 
 def _deep(value, memo):

@@ -11,6 +11,7 @@ import numpy as np
 import pyopencl
 import pyopencl.array
 import pytest
+import scipy.sparse
 from numpy.lib.stride_tricks import as_strided
 
 import compactla as cla
@@ -348,6 +349,17 @@ def test_copies(name, queue, dtype, rng):
         del made, T
         gc.collect()
         assert frozen == buffers and not pickling._writeable
+
+
+def test_operators_that_hold_modules_are_pickled(rng):
+    """As SciPy's have, since SciPy 1.18: those that are made by arithmetic too."""
+    T = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(6, 6)).tocsr()
+    P = cla.LinePreconditioner(scipy.sparse.kron(T, np.eye(2)).tobsr(blocksize=(2, 2)), [[0, 1, 2, 3], [4, 5]])
+    x = rng.random(12)
+    for S in (P, P.T, 2 * P, P @ P - P):
+        S._xp = np
+        for made in (pickled(S), copy.copy(S), copy.deepcopy(S)):
+            assert made._xp is np and same_bits(made @ x, S @ x)
 
 
 @each()

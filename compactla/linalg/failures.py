@@ -27,7 +27,7 @@ class Failure:
         Message, or a function that makes it of the results of the first matrix that fails; default: NumPy's for that
         matrix.
     error : type
-        Class of the error; a warning leaves results as they are.
+        Class of the error; a warning leaves results as they are, and so does None, without a word.
     probe : function, optional
         Raises a LinAlgError for a matrix that has no result; of the first matrix and the options. Default: the function
         of NumPy.
@@ -39,7 +39,7 @@ class Failure:
     """
 
     message: str | Callable[..., str] = ""
-    error: type[Exception] = LinAlgError
+    error: type[Exception] | None = LinAlgError
     probe: Callable | None = None
     regular: Callable = lambda m, n, **_: np.eye(m, n)
     seen: Callable | None = None
@@ -110,6 +110,8 @@ def reason(function, matrix, keywords):
 
 def finish(function, arrays, options, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results; or warn of them."""
+    if on_error == "raise" and function.failure.error is None:
+        return
     if on_error == "raise":
         message, first = function.failure.message, tuple(map(int, np.argwhere(failed)[0]))
         if not message:

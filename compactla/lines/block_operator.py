@@ -21,8 +21,9 @@ from compactla.checks import (
     on_host,
 )
 from compactla.dtypes import COMPLEX
-from compactla.foreign import accepts_foreign, hand_back
+from compactla.foreign import accepts_foreign, hand_back, on_vectors, root
 from compactla.lines.chords import warn_of_chords
+from compactla.lines.combined import VectorOperator
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
 from compactla.lines.host_copies import Runs, Transfers
 from compactla.lines.options import Options
@@ -38,7 +39,7 @@ from compactla.types import Array, Events, Queue, Sparse
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
 
-class BlockOperator(Copied, LinearOperator, abc.ABC):
+class BlockOperator(Copied, VectorOperator, abc.ABC):
     """A linear operator that is made from lines of a sparse matrix, for vectors on the CPU or a device.
 
     Parameters
@@ -365,14 +366,16 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
         self._hermitian = self._new_adjoint(MH, split(rows, length), periodic=ring, **given)
 
-    @accepts_foreign
     def dot(self, x: Array) -> Any:
-        """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
+        """``P @ x``, as for every LinearOperator; also for arrays on devices, and of PyTorch, CuPy and JAX."""
         if type(x) is np.ndarray or is_device_array(x):
             return self._matvec(x)
-        if not isinstance(x, LinearOperator):
+        if not (isinstance(x, LinearOperator) or np.isscalar(x) or root(type(x))):
             as_array(x, "rhs")  # SciPy takes what this refuses
         return super().dot(x)
+
+    def _apply_vectors(self, x):
+        return on_vectors(self._matvec, x, "rhs")
 
 
 def sample(M) -> bytes:
