@@ -97,9 +97,9 @@ def of_hermitian(scalar, arrays, threads):
 
 
 def finite(arrays: dict[str, Any], on_error: str) -> tuple[list, np.ndarray | None]:
-    """Arrays of matrices, and flags of those of the stack that hold infinities or NaN, and become zero, or None.
+    """Arrays of matrices, and flags of those of the stack that hold infinities or NaN, or None.
 
-    These are refused by a ValueError unless `on_error` is "nan".
+    These are refused by a ValueError unless `on_error` is "nan". They become half the identity.
     """
     found, bad = [], None
     for name, a in arrays.items():
@@ -107,10 +107,27 @@ def finite(arrays: dict[str, Any], on_error: str) -> tuple[list, np.ndarray | No
         if not good.all():
             if on_error != "nan":
                 raise ValueError(f"{name}: {NOT_FINITE}{which(~good)}")
-            a = np.where(good[..., None, None], a, np.eye(*a.shape[-2:], dtype=a.dtype))
+            half = (np.eye(*a.shape[-2:]) / 2).astype(a.dtype)  # regular, also in the discrete Lyapunov equation
+            a = np.where(good[..., None, None], a, half)
             bad = ~good if bad is None else bad | ~good
         found.append(a)
     return found, bad
+
+
+def by_scipy(function: Callable, a: np.ndarray, on_error: str, **options: Any) -> np.ndarray:
+    """SciPy's results for what `is_left`: it takes no empty stacks, and may never end where there are infinities."""
+    if not are_square(a):
+        return function(a, **options)
+    (a,), bad = finite({"A": a}, on_error)
+    x = _scipy.on_stacks(function)(a, **options)
+    if bad is not None:
+        x[bad] = np.nan
+    return x
+
+
+def are_square(a: np.ndarray) -> bool:
+    """Whether an array has square matrices of numbers."""
+    return a.ndim > 1 and a.shape[-1] == a.shape[-2] and a.dtype.kind in "biufc"
 
 
 def is_left(a: np.ndarray) -> bool:
