@@ -45,6 +45,9 @@ def test_downdates_without_a_factor(queue, rng, n):
     with pytest.raises(linalg.LinAlgError, match=r"not positive definite: 2 of 12 matrices, at \(0, 2\), \(2, 1\)"):
         linalg.cholesky_update(*given, True)
     f = here(linalg.cholesky_update(*given, True, on_error="nan"))
+    c[0, 3, -1, -1] = np.inf
+    given = there(c, queue), there(x, queue)
+    assert np.isnan(here(linalg.cholesky_update(*given, True, on_error="nan"))[:, 3]).all()
     bad = np.zeros((3, 4), bool)
     bad[0, 2] = bad[2, 1] = True
     assert np.isnan(f[bad]).all()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._functions import are_square, by_scipy, finite, function_of, is_left, rows
+from compactla.linalg._functions import are_square, by_scipy, finite, function_of, is_left, rows, scaled
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.matmul import matmul
 from compactla.linalg.matrix_power import matrix_power
@@ -90,7 +90,10 @@ def fractional_matrix_power(
         down = (t - below) * condition ** (1 - (t - below)) <= (above - t) * condition
     down |= s[..., -1] == 0
     rest = np.where(down, t - below, t - above)[..., None, None]
-    x = function_of(POWER, lambda w, t: w ** t[..., 0], [a, rest], (), "raise", None, threads)
+    near, exponent = scaled(a)
+    x = function_of(POWER, lambda w, t: w ** t[..., 0], [near, rest], (), "raise", None, threads)
+    if exponent is not None:
+        x = x * power_of_two(exponent[..., None, None], rest)
     for flags, whole in (down, int(below)), (~down, int(above)):
         some = flags & (s[..., -1] != 0)
         if whole and some.any():
@@ -106,9 +109,19 @@ def fractional_matrix_power(
     return x
 
 
+def power_of_two(exponent, t):
+    """2^(exponent t), to the last digit: exponents have few."""
+    high = t.astype("f").astype("d")
+    whole = np.rint(exponent * high)
+    return np.ldexp(np.exp2((exponent * high - whole) + exponent * (t - high)), whole.astype(int))
+
+
 def rest_with_scipy(a, t):
-    """A power of one matrix, with an exponent in an array."""
-    return _scipy.fractional_matrix_power(a, float(t.item()))
+    """A power of one matrix, with an exponent in an array; NaN if SciPy finds none."""
+    try:
+        return _scipy.fractional_matrix_power(a, float(t.item()))
+    except Exception:  # SciPy raises some that have no class of their own
+        return np.full_like(a, np.nan)
 
 
 POWER = rows(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._functions import DISP, by_scipy, finite, function_of, is_left, rows
+from compactla.linalg._functions import DISP, by_scipy, finite, function_of, is_left, rows, scaled
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import check_options
 from compactla.types import Array
@@ -77,7 +77,11 @@ def logm(
         return by_scipy(_scipy.logm, given[0][0], on_error)
     (a,), bad = finite({"A": given[0][0]}, on_error)
     a, single = a.astype(np.result_type(a, "d"), copy=False), a.dtype.char in "fF"
-    x = function_of(LOGM, np.log, [a], (single,), "raise", None, threads)
+    a, exponent = scaled(a)
+    x = function_of(LOGM, np.log, [a], (single,), on_error, None, threads)
+    if exponent is not None:
+        diagonal = np.einsum("...ii->...i", x)
+        diagonal += exponent[..., None] * np.log(2)
     if bad is not None:
         x[bad] = np.nan
     return x

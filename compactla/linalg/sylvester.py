@@ -121,7 +121,7 @@ def solve_discrete_lyapunov(
     method : {"direct", "bilinear"}, optional
         A method of SciPy, which computes what is asked for with it.
     on_error : {"raise", "nan"}, optional
-        Treatment of matrices with infinities or NaN, and of equations that SciPy finds singular: "raise" raises an
+        Treatment of matrices with infinities or NaN, and of equations that SciPy does not solve: "raise" raises an
         error that names them, "nan" fills their results with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
         Without effect: all is computed in double precision, which SciPy's results have.
@@ -136,7 +136,7 @@ def solve_discrete_lyapunov(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If SciPy finds an equation singular, which the message names.
+        If SciPy finds an equation singular, or numbers overflow, which the message names.
     TypeError, ValueError
         See `compactla.linalg.solve_sylvester`.
 
@@ -191,12 +191,10 @@ def solved(
 
 
 def discrete_with_scipy(a, q):
-    """SciPy's solution of one equation; NaN if it is singular."""
+    """SciPy's solution of one equation; NaN if it is singular, or has numbers that overflow."""
     try:
         return _scipy.solve_discrete_lyapunov(a, q)
-    except np.linalg.LinAlgError:
-        if a.shape[-1] != a.shape[-2]:
-            raise
+    except ValueError:  # of which LinAlgError is one
         return np.full(a.shape, np.nan, np.result_type(a, q, "d"))
 
 
@@ -222,6 +220,6 @@ DISCRETE = Stacked(
     outputs=(Result("nn"),),
     work=lambda n, **_: 50 * n**3,
     numpy=_scipy.on_stacks(discrete_with_scipy, lambda m, n, **_: np.zeros((m, n))),
-    failure=Failure("Singular matrix", seen=lambda x: np.isnan(x).all((-2, -1))),
+    failure=Failure("Equation is singular, or has no finite solution", seen=lambda x: np.isnan(x).all((-2, -1))),
     limits=Limits(32, lambda n: 1 if n <= 4 else 2),
 )
