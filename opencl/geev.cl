@@ -327,7 +327,7 @@ CLA_INLINE cla_complex cla_divided(cla_complex number, cla_complex divisor, CLA_
 }
 
 /* Take x times column i of T from rows 0 to count - 1 of column j of V. */
-CLA_INLINE void cla_substitute(int count, cla_matrix T, int i, cla_matrix V, int j, cla_complex x)
+CLA_INLINE void cla_trevc_step(int count, cla_matrix T, int i, cla_matrix V, int j, cla_complex x)
 {
     for (int r = 0; r < count; r++) {
         const cla_complex t = cla_complex_of_lane(cla_get(T, r, i));
@@ -353,7 +353,7 @@ CLA_INLINE void cla_eigenvector(int n, int j, cla_complex w, cla_matrix T, cla_m
         cla_complex_set(V, end, j, wide ? turned : one);
     }
 #endif
-    for (int i = end; i >= first; i--) cla_substitute(first, T, i, V, j, cla_complex_get(V, i, j));
+    for (int i = end; i >= first; i--) cla_trevc_step(first, T, i, V, j, cla_complex_get(V, i, j));
     for (int i = first - 1; i >= 0; i--) {
         const cla_complex d = cla_complex_less(cla_complex_of_lane(cla_get(T, i, i)), w);
         cla_complex x = cla_complex_get(V, i, j);
@@ -372,15 +372,15 @@ CLA_INLINE void cla_eigenvector(int n, int j, cla_complex w, cla_matrix T, cla_m
             x = cla_complex_scaled(x, again);
             cla_complex_set(V, i, j, x);
             cla_complex_set(V, p, j, y);
-            cla_substitute(p, T, i, V, j, x);
-            cla_substitute(p, T, p, V, j, y);
+            cla_trevc_step(p, T, i, V, j, x);
+            cla_trevc_step(p, T, p, V, j, y);
             i--;
             continue;
         }
 #endif
         x = cla_divided(x, d, tiny, end, V, j, &factor);
         cla_complex_set(V, i, j, x);
-        cla_substitute(i, T, i, V, j, x);
+        cla_trevc_step(i, T, i, V, j, x);
     }
 }
 

@@ -45,7 +45,7 @@ CLA_INLINE void cla_her(int n, CLA_REAL alpha, cla_matrix x, cla_matrix A)
 #endif
 
 /* Of a Hermitian matrix alpha is real, whatever its imaginary part. */
-#define FACTOR(a) (HERMITIAN ? cla_lane_real(cla_lane_re(a)) : (a))
+#define CLA_SYR_ALPHA(a) (HERMITIAN ? cla_lane_real(cla_lane_re(a)) : (a))
 
 #if defined(SYR_BATCH) || defined(HER_BATCH)
 /* alphaconj and aconj are 0 */
@@ -54,7 +54,7 @@ __kernel void KERNEL(batch)(long lanes, long nm, long n, CLA_OPERAND(const CLA_R
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_lane factor = FACTOR(cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)));
+    const cla_lane factor = CLA_SYR_ALPHA(cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)));
     cla_update_half(HERMITIAN, n, factor, CLA_MATRIX(x, x, q, xconj), CLA_MATRIX(A, a, q, 0));
 }
 #endif
@@ -77,7 +77,7 @@ __kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm,
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_lane factor = FACTOR(cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)));
+    const cla_lane factor = CLA_SYR_ALPHA(cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)));
     if (cla_lane_is_zero(factor)) return;
     x += x0 + cla_lane_place(q, xps);
     A += a0 + cla_lane_place(q, aps);
