@@ -98,6 +98,7 @@ def test_nonnegative_least_squares(rng, m, n):
             np.testing.assert_allclose(x[q], y, atol=1e-11)
     one = np.delete(np.arange(19), [1, 6] if m < n else [1])  # that have one solution
     np.testing.assert_allclose(linalg.nnls(A * 1e200, b * 1e-100)[0][one], x[one] * 1e-300, rtol=1e-9, atol=1e-310)
+    one = one[one != 5]  # whose solution is large
     np.testing.assert_allclose(linalg.nnls(A * 1e-280, b)[0][one], x[one] * 1e280, rtol=1e-9)
     for q in (0, 18):
         found = linalg.nnls(np.repeat(A[q : q + 1], 19, 0), b[q])
