@@ -45,6 +45,9 @@ def test_downdates_without_a_factor(queue, rng, n):
     with pytest.raises(linalg.LinAlgError, match=r"not positive definite: 2 of 12 matrices, at \(0, 2\), \(2, 1\)"):
         linalg.cholesky_update(*given, True)
     f = here(linalg.cholesky_update(*given, True, on_error="nan"))
+    c[0, 3, -1, -1] = np.inf
+    given = there(c, queue), there(x, queue)
+    assert np.isnan(here(linalg.cholesky_update(*given, True, on_error="nan"))[:, 3]).all()
     bad = np.zeros((3, 4), bool)
     bad[0, 2] = bad[2, 1] = True
     assert np.isnan(f[bad]).all()
@@ -95,6 +98,8 @@ def test_nonnegative_least_squares(rng, m, n):
             np.testing.assert_allclose(x[q], y, atol=1e-11)
     one = np.delete(np.arange(19), [1, 6] if m < n else [1])  # that have one solution
     np.testing.assert_allclose(linalg.nnls(A * 1e200, b * 1e-100)[0][one], x[one] * 1e-300, rtol=1e-9, atol=1e-310)
+    one = one[one != 5]  # whose solution is large
+    np.testing.assert_allclose(linalg.nnls(A * 1e-280, b)[0][one], x[one] * 1e280, rtol=1e-9)
     for q in (0, 18):
         found = linalg.nnls(np.repeat(A[q : q + 1], 19, 0), b[q])
         assert same_bits(found[0], np.repeat(x[q : q + 1], 19, 0))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import common_type
@@ -17,18 +18,25 @@ DISP, BLOCKSIZE = (
     p.default if (p := inspect.signature(_scipy.sqrtm).parameters.get(name)) else None for name in ("disp", "blocksize")
 )
 DEFINITE = 1e-12  # how much larger than zero eigenvalues are, relative to the largest: all others are not sure to be
+FAR = 32  # logarithms of sizes, from which on powers and logarithms lose digits
 NOT_FINITE = "array must not contain infs or NaNs"  # SciPy's words
 
 
 def rows(name: str, scipy: Callable, work: Callable, **fields: Any) -> dict[bool, Stacked]:
     """The functions on stacks with real results, and a flag of those that would be complex, and with complex ones."""
 
+    def guarded(*arrays):
+        try:
+            return scipy(*arrays)
+        except Exception as error:  # SciPy raises some that have no class of their own
+            raise LinAlgError(str(error)) from error
+
     def with_scipy(a, *others, **_):
-        found = scipy(a, *others)
+        found = guarded(a, *others)
         return np.asarray(found.real), np.float64(np.iscomplexobj(found))
 
     def complex_with_scipy(a, *others, **_):
-        return scipy(a, *others).astype(np.result_type(a, np.complex64))
+        return guarded(a, *others).astype(np.result_type(a, np.complex64))
 
     fields.setdefault("inputs", {"A": "nn"})
     real, whole = (Result("nn"), Result("", "real")), (Result("nn", "complex"),)
@@ -97,9 +105,9 @@ def of_hermitian(scalar, arrays, threads):
 
 
 def finite(arrays: dict[str, Any], on_error: str) -> tuple[list, np.ndarray | None]:
-    """Arrays of matrices, and flags of those of the stack that hold infinities or NaN, and become zero, or None.
+    """Arrays of matrices, and flags of those of the stack that hold infinities or NaN, or None.
 
-    These are refused by a ValueError unless `on_error` is "nan".
+    These are refused by a ValueError unless `on_error` is "nan". They become half the identity.
     """
     found, bad = [], None
     for name, a in arrays.items():
@@ -107,10 +115,40 @@ def finite(arrays: dict[str, Any], on_error: str) -> tuple[list, np.ndarray | No
         if not good.all():
             if on_error != "nan":
                 raise ValueError(f"{name}: {NOT_FINITE}{which(~good)}")
-            a = np.where(good[..., None, None], a, np.eye(*a.shape[-2:], dtype=a.dtype))
+            half = (np.eye(*a.shape[-2:]) / 2).astype(a.dtype)  # regular, also in the discrete Lyapunov equation
+            a = np.where(good[..., None, None], a, half)
             bad = ~good if bad is None else bad | ~good
         found.append(a)
     return found, bad
+
+
+def scaled(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Matrices in double, divided by powers of two if they are far from one, and the exponents of these, or None."""
+    size = np.maximum(abs(a.real), abs(a.imag)).max((-2, -1))
+    exponent = np.asarray(np.frexp(size)[1])
+    exponent = np.where(abs(exponent) > FAR, exponent, 0)
+    if not exponent.any():
+        return a, None
+    half = exponent // 2
+    for part in half, exponent - half:  # the whole power may be out of range
+        a = a * np.ldexp(1.0, -part)[..., None, None]
+    return a, exponent
+
+
+def by_scipy(function: Callable, a: np.ndarray, on_error: str, **options: Any) -> np.ndarray:
+    """SciPy's results for what `is_left`: it takes no empty stacks, and may never end where there are infinities."""
+    if not are_square(a):
+        return function(a, **options)
+    (a,), bad = finite({"A": a}, on_error)
+    x = _scipy.on_stacks(function)(a, **options)
+    if bad is not None:
+        x[bad] = np.nan
+    return x
+
+
+def are_square(a: np.ndarray) -> bool:
+    """Whether an array has square matrices of numbers."""
+    return a.ndim > 1 and a.shape[-1] == a.shape[-2] and a.dtype.kind in "biufc"
 
 
 def is_left(a: np.ndarray) -> bool:

@@ -98,7 +98,7 @@ def with_numpy(c, x, uplo, downdate):
             old, y, column, vector = L[..., j, j].real.copy(), x[..., j, p], L[..., j:, j], x[..., j:, p]
             size = np.hypot(y.real, y.imag)
             pivot = np.sqrt(old - size) * np.sqrt(old + size) if downdate else np.hypot(old, size)
-            failed |= ~(pivot > 0) if downdate else np.isnan(pivot)
+            failed |= ~np.isfinite(pivot) | (~(pivot > 0) if downdate else False)
             over = old if downdate else np.where(pivot == 0, 1, pivot)
             s, c = (y / over)[..., None], np.where(pivot == 0, 1, (pivot if downdate else old) / over)[..., None]
             if downdate:

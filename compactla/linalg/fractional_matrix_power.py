@@ -3,15 +3,18 @@
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._functions import finite, function_of, is_left, rows
+from compactla.linalg._functions import are_square, by_scipy, finite, function_of, is_left, rows, scaled
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.matmul import matmul
 from compactla.linalg.matrix_power import matrix_power
+from compactla.linalg.stacks import check_options
 from compactla.linalg.svd import svdvals
 from compactla.types import Array
 
 
-def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", threads: int | None = None) -> Array:
+def fractional_matrix_power(
+    A: Array, t: float, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
+) -> Array:
     """Real powers of matrices, for stacks of them.
 
     Parameters
@@ -21,8 +24,11 @@ def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", thre
     t : float
         Exponent.
     on_error : {"raise", "nan"}, optional
-        Treatment of matrices with infinities or NaN: "raise" raises an error that names them, "nan" fills their results
-        with NaN and leaves all others as they are.
+        Treatment of matrices with infinities or NaN, and of singular ones if `t` is a negative integer: "raise" raises
+        an error that names them, "nan" fills their results with NaN and leaves all others as they are. With other
+        negative exponents singular ones get NaN, as from SciPy.
+    compute : {"double", "same"}, optional
+        Without effect: all is computed in double precision, which SciPy's results have.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -34,6 +40,8 @@ def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", thre
 
     Raises
     ------
+    numpy.linalg.LinAlgError
+        If `t` is a negative integer and a matrix is singular, which the message names.
     TypeError, ValueError
         If matrices are not square, or not finite, the type of an argument is not supported, or an option is none of the
         above.
@@ -64,11 +72,14 @@ def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", thre
             [0.  , 1.  ]]])
     """
     given = as_arrays(A)
-    if given is None or is_left(given[0][0]) or np.ndim(t) or isinstance(t, complex | np.complexfloating):
+    if given is None or np.ndim(t) or isinstance(t, complex | np.complexfloating):
         return _scipy.fractional_matrix_power(A, t)
     (a,) = given[0]
-    if t == int(t):
-        return matrix_power(a, int(t), threads=threads)
+    check_options(on_error, compute, threads)
+    if are_square(a) and t == int(t):
+        return matrix_power(a, int(t), on_error=on_error, threads=threads)
+    if is_left(a):
+        return by_scipy(_scipy.fractional_matrix_power, a, on_error, t=t)
     (a,), bad = finite({"A": a}, on_error)
     a = a.astype(np.result_type(a, "d"), copy=False)
     # What is left of the exponent, between -1 and 1, is where the power is less sensitive.
@@ -79,11 +90,15 @@ def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", thre
         down = (t - below) * condition ** (1 - (t - below)) <= (above - t) * condition
     down |= s[..., -1] == 0
     rest = np.where(down, t - below, t - above)[..., None, None]
-    x = function_of(POWER, lambda w, t: w ** t[..., 0], [a, rest], (), "raise", None, threads)
+    near, exponent = scaled(a)
+    x = function_of(POWER, lambda w, t: w ** t[..., 0], [near, rest], (), "raise", None, threads)
+    if exponent is not None:
+        x = x * power_of_two(exponent[..., None, None], rest)
     for flags, whole in (down, int(below)), (~down, int(above)):
         some = flags & (s[..., -1] != 0)
         if whole and some.any():
-            x[some] = matmul(matrix_power(a[some], whole, threads=threads), x[some], threads=threads)
+            powers = matrix_power(a[some], whole, on_error="nan", threads=threads)  # SciPy's are NaN, too
+            x[some] = matmul(powers, x[some], threads=threads)
     singular = s[..., -1] == 0
     if singular.any():
         found = _scipy.on_stacks(_scipy.fractional_matrix_power)(a[singular], t=t)
@@ -94,9 +109,19 @@ def fractional_matrix_power(A: Array, t: float, *, on_error: str = "raise", thre
     return x
 
 
+def power_of_two(exponent, t):
+    """2^(exponent t), to the last digit: exponents have few."""
+    high = t.astype("f").astype("d")
+    whole = np.rint(exponent * high)
+    return np.ldexp(np.exp2((exponent * high - whole) + exponent * (t - high)), whole.astype(int))
+
+
 def rest_with_scipy(a, t):
-    """A power of one matrix, with an exponent in an array."""
-    return _scipy.fractional_matrix_power(a, float(t.item()))
+    """A power of one matrix, with an exponent in an array; NaN if SciPy finds none."""
+    try:
+        return _scipy.fractional_matrix_power(a, float(t.item()))
+    except Exception:  # SciPy raises some that have no class of their own
+        return np.full_like(a, np.nan)
 
 
 POWER = rows(

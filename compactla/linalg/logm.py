@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._functions import DISP, finite, function_of, is_left, rows
+from compactla.linalg._functions import DISP, by_scipy, finite, function_of, is_left, rows, scaled
 from compactla.linalg.arguments import as_arrays
+from compactla.linalg.stacks import check_options
 from compactla.types import Array
 
 
-def logm(A: Array, disp: Any = DISP, *, on_error: str = "raise", threads: int | None = None) -> Array:
+def logm(
+    A: Array, disp: Any = DISP, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
+) -> Array:
     """The principal logarithms of matrices, for stacks of them.
 
     Parameters
@@ -22,6 +25,8 @@ def logm(A: Array, disp: Any = DISP, *, on_error: str = "raise", threads: int | 
     on_error : {"raise", "nan"}, optional
         Treatment of matrices with infinities or NaN: "raise" raises an error that names them, "nan" fills their results
         with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Without effect: all is computed in double precision, which SciPy's results have.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -65,11 +70,18 @@ def logm(A: Array, disp: Any = DISP, *, on_error: str = "raise", threads: int | 
             [-1.5708,  0.    ]]])
     """
     given = as_arrays(A)
-    if given is None or disp is not DISP or is_left(given[0][0]):
+    if given is None or disp is not DISP:
         return _scipy.logm(A, **({} if disp is DISP else {"disp": disp}))
+    check_options(on_error, compute, threads)
+    if is_left(given[0][0]):
+        return by_scipy(_scipy.logm, given[0][0], on_error)
     (a,), bad = finite({"A": given[0][0]}, on_error)
     a, single = a.astype(np.result_type(a, "d"), copy=False), a.dtype.char in "fF"
-    x = function_of(LOGM, np.log, [a], (single,), "raise", None, threads)
+    a, exponent = scaled(a)
+    x = function_of(LOGM, np.log, [a], (single,), on_error, None, threads)
+    if exponent is not None:
+        diagonal = np.einsum("...ii->...i", x)
+        diagonal += exponent[..., None] * np.log(2)
     if bad is not None:
         x[bad] = np.nan
     return x

@@ -1,11 +1,11 @@
 """nnls: least squares without negative numbers."""
 
 import math
-import operator
 
 import numpy as np
 import scipy.optimize
 
+from compactla.checks import check_size
 from compactla.linalg.arguments import as_arrays, common_lead
 from compactla.linalg.failures import Failure, which
 from compactla.linalg.stacks import Limits, Result, Stacked
@@ -88,7 +88,7 @@ def nnls(
         b = b[:, 0]
     if not b.ndim or b.shape[-1] != m:
         raise ValueError(f"b has shape {b.shape}, must have {m} numbers in each vector, as A has rows")
-    limit = 3 * n if maxiter is None else operator.index(maxiter) or 3 * n
+    limit = 3 * n if maxiter is None else check_size(maxiter, "maxiter") or 3 * n
     try:
         x, rnorm = NNLS((A, b[..., None], np.array([[float(limit)]])), (), on_error, compute, threads)
     except RuntimeError:

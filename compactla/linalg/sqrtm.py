@@ -6,7 +6,8 @@ import numpy as np
 
 from compactla.linalg import _scipy
 from compactla.linalg._functions import BLOCKSIZE, DISP, function_of, is_left, rows
-from compactla.linalg.arguments import as_arrays
+from compactla.linalg.arguments import as_arrays, common_type
+from compactla.linalg.stacks import check_options
 from compactla.types import Array
 
 
@@ -72,14 +73,17 @@ def sqrtm(
     options = {
         name: x for name, x, usual in (("disp", disp, DISP), ("blocksize", blocksize, BLOCKSIZE)) if x is not usual
     }
-    if given is None or options or is_left(given[0][0]):
+    if given is None or options:
         return _scipy.sqrtm(A, **options)
+    check_options(on_error, compute, threads)
+    if is_left(given[0][0]):
+        return _scipy.sqrtm(A)
     return function_of(SQRTM, np.sqrt, [as_type(given[0][0])], (), on_error, compute, threads)
 
 
 def as_type(a):
-    """An array in the type in which SciPy computes: what is not of single precision in double."""
-    return a if a.dtype.char in "fdFD" else a.astype("d")
+    """An array in the type in which SciPy computes, in the order of bytes that it takes: integers in double."""
+    return a.astype(common_type(a.dtype), copy=False)
 
 
 SQRTM = rows("sqrtm", _scipy.sqrtm, lambda n, **_: 40 * n**3 + 100 * n * n)

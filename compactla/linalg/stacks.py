@@ -236,6 +236,14 @@ def precision(a):
     return "same" if stays(a) else "double"
 
 
+def check_options(on_error: str, compute: str | None = None, threads: int | None = None) -> None:
+    """Refuse options that functions on stacks do not know, also where nothing is computed here."""
+    choose("on_error", on_error, ("raise", "nan"))
+    if compute is not None:
+        choose("compute", compute, ("double", "same"))
+    check_launch(threads, None, None)
+
+
 def choose(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")

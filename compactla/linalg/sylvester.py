@@ -7,7 +7,8 @@ import numpy as np
 from compactla.linalg import _scipy
 from compactla.linalg._functions import finite
 from compactla.linalg.arguments import as_arrays, common_lead, common_type
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.failures import Failure
+from compactla.linalg.stacks import Limits, Result, Stacked, check_options
 from compactla.types import Array
 
 
@@ -108,8 +109,9 @@ def solve_continuous_lyapunov(
 
 
 def solve_discrete_lyapunov(
-    a: Array, q: Array, method: str | None = None, *, on_error: str = "raise", threads: int | None = None
-) -> Array:
+    a: Array, q: Array, method: str | None = None, *, on_error: str = "raise", compute: str | None = None,
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solutions x of discrete Lyapunov equations a x a^H - x + q = 0, for stacks of matrices.
 
     Parameters
@@ -118,8 +120,13 @@ def solve_discrete_lyapunov(
         Matrices. Stacks are broadcast against each other.
     method : {"direct", "bilinear"}, optional
         A method of SciPy, which computes what is asked for with it.
-    on_error, threads
-        See `compactla.linalg.solve_sylvester`.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices with infinities or NaN, and of equations that SciPy does not solve: "raise" raises an
+        error that names them, "nan" fills their results with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Without effect: all is computed in double precision, which SciPy's results have.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
     Returns
     -------
@@ -129,7 +136,7 @@ def solve_discrete_lyapunov(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If SciPy finds an equation singular.
+        If SciPy finds an equation singular, or numbers overflow, which the message names.
     TypeError, ValueError
         See `compactla.linalg.solve_sylvester`.
 
@@ -157,7 +164,7 @@ def solve_discrete_lyapunov(
     """
     if method is not None:
         return _scipy.solve_discrete_lyapunov(a, q, method)
-    return solved(DISCRETE, _scipy.solve_discrete_lyapunov, {"a": a, "q": q}, on_error, "double", threads, double=True)
+    return solved(DISCRETE, _scipy.solve_discrete_lyapunov, {"a": a, "q": q}, on_error, compute, threads, double=True)
 
 
 def solved(
@@ -166,18 +173,29 @@ def solved(
 ) -> np.ndarray:  # fmt: skip
     """Solutions by a function, or by SciPy, which refuses what does not fit; in double, if that is asked."""
     given = as_arrays(*named.values())
+    check_options(on_error, compute, threads)
     if given is None or any(a.ndim < 2 or common_type(a.dtype) is None for a in given[0]):
         return scipy(*named.values())
     arrays, lead = list(given[0]), common_lead(given[0])
     number = None if lead is None else function.sizes(arrays)
-    if number is None or not all(a.size for a in arrays):
+    if number is None:
         return scipy(*arrays)
+    if not all(a.size for a in arrays):
+        return function.numpy(*arrays)
     arrays = [a if a.dtype.char in "fdFD" and not double else a.astype(np.result_type(a, "d")) for a in arrays]
     arrays, bad = finite(dict(zip(named, arrays, strict=True)), on_error)
-    (x,) = function(arrays, (), "raise", compute, threads)
+    (x,) = function(arrays, (), on_error, compute, threads)
     if bad is not None:
         x[np.broadcast_to(bad, lead)] = np.nan
     return x
+
+
+def discrete_with_scipy(a, q):
+    """SciPy's solution of one equation; NaN if it is singular, or has numbers that overflow."""
+    try:
+        return _scipy.solve_discrete_lyapunov(a, q)
+    except ValueError:  # of which LinAlgError is one
+        return np.full(a.shape, np.nan, np.result_type(a, q, "d"))
 
 
 SYLVESTER = Stacked(
@@ -201,6 +219,7 @@ DISCRETE = Stacked(
     inputs={"a": "nn", "q": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: 50 * n**3,
-    numpy=_scipy.on_stacks(_scipy.solve_discrete_lyapunov),
+    numpy=_scipy.on_stacks(discrete_with_scipy, lambda m, n, **_: np.zeros((m, n))),
+    failure=Failure("Equation is singular, or has no finite solution", seen=lambda x: np.isnan(x).all((-2, -1))),
     limits=Limits(32, lambda n: 1 if n <= 4 else 2),
 )

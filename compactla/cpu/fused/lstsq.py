@@ -8,7 +8,7 @@ from compactla.cpu.kernels.gesvd import LARGEST, SMALL, copy, largest_part, part
 from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.kernels.jacobi import sweep
 from compactla.cpu.kernels.laswp import integers
-from compactla.cpu.kernels.norms import add_squares, scaling
+from compactla.cpu.kernels.norms import add_squares, quotient, scaling
 from compactla.cpu.linalg.stacks import UNSURE
 
 
@@ -49,7 +49,7 @@ class LeastSquares:
         self.failed = sweep(code, vector, lambda turned: rotate_all(code, R, c.H, kept, turned))
         self._values(R, c, rcond)
         gemm.emit(code, R.H, c, self.x)
-        factors = [f for pair in zip(scale.up, scale_of_c.down, strict=True) for f in pair]
+        factors = quotient(scale, scale_of_c)
         zero = code.zero(vector)  # no zero is negative: turns of other lanes would tell
         copy(code, self.x, self.x, lambda x: times(x, factors) + zero)
         copy(code, self.s, self.s, scale.restored)

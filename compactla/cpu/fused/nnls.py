@@ -13,7 +13,7 @@ from compactla.cpu.kernels.geqrf import factor
 from compactla.cpu.kernels.gesvd import LARGEST, copy, largest_part
 from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.kernels.jacobi import sweep
-from compactla.cpu.kernels.norms import add_squares, scaling
+from compactla.cpu.kernels.norms import add_squares, quotient, scaling
 from compactla.cpu.linalg.stacks import FAILED
 
 FOREVER = 2**62  # rounds: lanes count theirs
@@ -36,8 +36,8 @@ def nnls(code, vector, A, b, maxiter, x, rnorm, status):
     found = ActiveSets(code, triangle(code, W))
     failed = found.search(limit[0, 0])
     total = found.residual()
-    zero = code.zero(vector)
-    copy(code, found.x, found.x, lambda x: times(x, (*scales[0].up, *scales[1].down)) + zero)
+    zero, factors = code.zero(vector), quotient(*scales)
+    copy(code, found.x, found.x, lambda x: times(x, factors) + zero)
     limit[0, 0] = scales[1].restored((rest + total).sqrt())
     x.write(found.x)
     rnorm.write(limit)

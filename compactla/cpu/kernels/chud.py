@@ -62,7 +62,8 @@ def hyperbolic(code: Code, l: Lanes, x: Lanes) -> Turn:  # noqa: E741
         rest = (-x.imag).fma(x.imag, rest)
     inverse, over = rest.rsqrt(), l.reciprocal()
     root = rest * inverse
-    return Turn(root * back[0, 0], root * over, l * inverse, x * over, ~(rest > 0))
+    pivot = root * back[0, 0]  # NaN if l is infinite
+    return Turn(pivot, root * over, l * inverse, x * over, ~((rest > 0) & (pivot >= 0)))
 
 
 @routine

@@ -78,6 +78,11 @@ class Scaling(NamedTuple):
         return x * self.down[0] * self.down[1]
 
 
+def quotient(of_matrix: Scaling, of_right: Scaling) -> list[Lanes]:
+    """Factors that restore solutions; after the first one, numbers are in the middle between those before and after."""
+    return [up * down for up, down in zip(of_matrix.up, of_right.down, strict=True)]
+
+
 def power_below(x: Lanes) -> Lanes:
     """The largest power of two that is not above x, of normal numbers that are positive."""
     b, kind = x.builder, ir.VectorType(ir.IntType(x.vector.real.bitwidth), x.vector.lanes)
