@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from cases import random, same_bits, slow
+from cases import exhaustive, random, same_bits, slow
 from compactla import linalg
 
 FUNCTIONS = {"sqrtm": (), "logm": (), "fractional_matrix_power": (0.4,)}
@@ -54,8 +54,7 @@ def special(rng):
 
 
 @pytest.mark.filterwarnings("ignore:The logm input matrix", "ignore:logm result may be inaccurate:RuntimeWarning")
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [slow("sqrtm"), *(exhaustive(name) for name in FUNCTIONS if name != "sqrtm")])
 def test_special_matrices(rng, name):
     for a in special(rng):
         a = a[None]
@@ -69,9 +68,9 @@ def test_special_matrices(rng, name):
 
 
 @pytest.mark.parametrize(
-    ("n", "dtype"), [(5, "d"), slow(2, "F"), slow(9, "D"), slow(20, "d"), slow(3, "f"), slow(35, "d")]
+    ("n", "dtype"), [(5, "d"), slow(2, "F"), slow(9, "D"), *(exhaustive(*x) for x in ((20, "d"), (3, "f"), (35, "d")))]
 )
-@pytest.mark.parametrize("name", ["sqrtm", slow("logm"), slow("fractional_matrix_power")])
+@pytest.mark.parametrize("name", ["sqrtm", slow("logm"), exhaustive("fractional_matrix_power")])
 def test_functions(rng, name, n, dtype):
     a = random(rng, (19, n, n), dtype)
     close = 1e-3 if dtype in "fF" else 1e-9
@@ -90,7 +89,7 @@ def test_functions(rng, name, n, dtype):
         assert same_bits(ours(name, a.reshape(1, 19, n, n))[0], x)
 
 
-@pytest.mark.parametrize("name", ["sqrtm", slow("logm"), slow("fractional_matrix_power")])
+@pytest.mark.parametrize("name", ["sqrtm", slow("logm"), exhaustive("fractional_matrix_power")])
 def test_singular_matrices_and_nan_stay_alone(rng, name):
     a = random(rng, (11, 5, 5), np.float64) + 4 * np.eye(5)
     good = ours(name, a)

@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 import compactla as cla
-from cases import here, random, same_bits, slow, there
+from cases import exhaustive, here, random, same_bits, slow, there
 from compactla import linalg
 from compactla.oracle import THRESHOLD, ratio, widen
 
@@ -15,7 +15,8 @@ def adjoint(a):
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "dtype"), [(3, None, "d"), slow(5, 2, "F"), slow(1, None, "D"), slow(140, 1, "d"), slow(33, 3, "f")]
+    ("n", "k", "dtype"),
+    [(3, None, "d"), slow(5, 2, "F"), slow(1, None, "D"), exhaustive(140, 1, "d"), exhaustive(33, 3, "f")],
 )
 @pytest.mark.parametrize("downdate", [False, True])
 def test_factors(queue, rng, n, k, dtype, downdate):
@@ -149,7 +150,9 @@ def mixed_ratio(a, x, b):
     return ratio(np.abs(b - a @ x).max(-2), bound)
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(5, "d"), slow(3, "D"), slow(17, "d"), slow(40, "D"), slow(130, "d")])
+@pytest.mark.parametrize(
+    ("n", "dtype"), [slow(5, "D"), slow(17, "d"), *(exhaustive(*x) for x in ((3, "D"), (40, "D"), (130, "d")))]
+)
 def test_mixed_precision(queue, rng, n, dtype):
     a, b = random(rng, (19, n, n), dtype) + 2 * np.eye(n).astype(dtype), random(rng, (19, n, 2), dtype)
     a[1, 0] = a[1, 1] + 1e-9 * a[1, 0]  # single precision does not see that it is regular
