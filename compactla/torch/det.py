@@ -145,7 +145,8 @@ def adjoint_difference(ctx, x):
     a, lu, piv = ctx.saved_tensors
     n, eps = a.shape[-1], torch.finfo(a.dtype).eps
     lu = raised(lu, eps**0.5)  # of singular matrices next to these: errors are as large as those of rounding
-    d, W = determinants_with(a, lu, piv), solve_with(a, lu, piv, spread(torch.ones_like(a[..., 0, 0]), n), False)
+    d = determinants_with(a, lu, piv)
+    W = solve_with(a, lu, piv, spread(torch.ones_like(d), n), False)
     xW = products(x, W, False, False)
     found = trace(xW)[..., None, None] * W - products(W, xW, False, False)
     return (d[..., None, None] * found).mH
