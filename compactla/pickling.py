@@ -97,12 +97,12 @@ class _Named:
         return importlib.import_module, (self.name,)
 
 
-def by_name(value):
+def by_name(value: Any) -> Any:
     """A value as it is pickled: a module by its name."""
     return _Named(value) if isinstance(value, ModuleType) else value
 
 
-def named(value):
+def named(value: Any) -> Any:
     """A value of `by_name` that was copied, not pickled."""
     return importlib.import_module(value.name) if isinstance(value, _Named) else value
 

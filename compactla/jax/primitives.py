@@ -67,7 +67,7 @@ class Function:
         with jax.disable_jit(False):  # where programs are not compiled, primitives are
             return self.compiled(*arrays, **parameters)
 
-    def describe(self, shapes, dtype, turned=(), **parameters):
+    def describe(self, shapes: Any, dtype: Any, turned: tuple[bool, ...] = (), **parameters: Any) -> Any:
         """What is computed for inputs of some shapes."""
         turned = turned or (False,) * len(shapes)
         lead = lead_of(shapes)

@@ -57,7 +57,7 @@ def svd(full, vectors, wide):
     return Choice((FULL if full else THIN) if vectors else VALUES, (wide,), ALL)
 
 
-def few(columns):
+def few(columns: int) -> int:
     """The number of right-hand sides, if that is compiled in, else 0."""
     return columns if columns <= FEW else 0
 

@@ -107,7 +107,7 @@ def solve_triangular(
     if trans not in letters:
         raise ValueError(f"trans is {trans!r}, must be 0, 1, 2, 'N', 'T' or 'C'")
     a, b = inexact(a=a, b=b)
-    options = {"lower": bool(lower), "trans": letters[trans], "unit": bool(unit_diagonal)}
+    options: dict[str, Any] = {"lower": bool(lower), "trans": letters[trans], "unit": bool(unit_diagonal)}
     return solved(partial(operators.solve_triangular, **options), a, b)
 
 

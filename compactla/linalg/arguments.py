@@ -5,6 +5,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -19,7 +20,7 @@ DOUBLE = np.dtype("d")
 FEW = 4096
 
 
-def as_arrays(*given, devices=()):
+def as_arrays(*given: Any, devices: tuple[str, ...] = ()) -> Any:
     """Arguments as arrays, and a function that makes a result like the last argument, or None.
 
     None alone if an argument is of a type that replaces NumPy's functions by its own. `devices` is for functions that

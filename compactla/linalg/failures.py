@@ -132,7 +132,7 @@ def blank(result, flags):
         device_module("linalg.arrays").blank(result, flags)
 
 
-def complain(error, message, failed):
+def complain(error: type[Exception], message: str, failed: np.ndarray) -> None:
     """Raise an error, or warn, since there are matrices that failed."""
     if not issubclass(error, Warning):
         raise error(message + which(failed))

@@ -1,5 +1,7 @@
 """Linear systems of band matrices."""
 
+from typing import Any
+
 from jax import lax
 from jax import numpy as jnp
 
@@ -81,7 +83,7 @@ _block_tridiagonal_solve = Function(
 )
 
 
-def block_tridiagonal_solve(lower, diag, upper, B, pivoting=False):
+def block_tridiagonal_solve(lower: Any, diag: Any, upper: Any, B: Any, pivoting: bool = False) -> Any:
     """X of block tridiagonal systems; blocks are below each other, the K b rows of matrices with b columns."""
     return _block_tridiagonal_solve(lower, diag, upper, B, pivoting=pivoting)
 
@@ -92,7 +94,7 @@ def blocks_of(x):
     return x.reshape(*x.shape[:-2], x.shape[-2] // b, b, b)
 
 
-def below(blocks):
+def below(blocks: Any) -> Any:
     """A stack of blocks below each other."""
     *lead, K, b, r = blocks.shape
     return blocks.reshape(*lead, K * b, r)

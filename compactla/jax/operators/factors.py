@@ -1,5 +1,7 @@
 """Determinants, factors, eigenvalues and singular values."""
 
+from typing import Any
+
 import jax
 from jax import lax
 from jax import numpy as jnp
@@ -14,7 +16,7 @@ det = Function("det", lambda A: [jnp.linalg.det(A)])
 _slogdet = Function("slogdet", lambda A: list(jnp.linalg.slogdet(A)))
 
 
-def slogdet(A):
+def slogdet(A: Any) -> Any:
     return _slogdet(A)
 
 
@@ -69,7 +71,7 @@ _cholesky = Function(
 )
 
 
-def cholesky(A, symmetrize=True):
+def cholesky(A: Any, symmetrize: bool = True) -> Any:
     """L of A = L L^H."""
     return _cholesky(A, symmetrize=symmetrize)
 
@@ -96,7 +98,7 @@ def eigh_by_jax(A, lower, symmetrize):
 _eigh = Function("eigh", eigh_by_jax, ("lower", "symmetrize"), lambda *sizes, **options: options)
 
 
-def eigh(A, lower=True, symmetrize=True):
+def eigh(A: Any, lower: bool = True, symmetrize: bool = True) -> Any:
     """Eigenvalues, and eigenvectors."""
     return _eigh(A, lower=lower, symmetrize=symmetrize)
 
@@ -127,12 +129,12 @@ _svd = Function(
 )  # fmt: skip
 
 
-def svd(A, full=False):
+def svd(A: Any, full: bool = False) -> Any:
     """U, singular values and V^H."""
     return _svd(A, full=full, vectors=True)
 
 
-def svdvals(A):
+def svdvals(A: Any) -> Any:
     return _svd(A, full=False, vectors=False)
 
 
@@ -175,7 +177,7 @@ def qr_by_jax(A, mode):
 _qr = Function("qr", qr_by_jax, ("mode",), lambda size, mode: {"mode": mode})
 
 
-def qr(A, mode="reduced"):
+def qr(A: Any, mode: str = "reduced") -> Any:
     """Q and R, or R alone."""
     return _qr(A, mode=mode)
 

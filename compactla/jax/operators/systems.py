@@ -1,6 +1,7 @@
 """Products, and linear systems."""
 
 import math
+from typing import Any
 
 import jax
 from jax import lax
@@ -35,7 +36,7 @@ def product_by_jax(A, B, turned):
 _product = Function("matmul", product_by_jax, ("turned",), lambda *sizes: {})
 
 
-def product(A, B, turnA=False, turnB=False):
+def product(A: Any, B: Any, turnA: bool = False, turnB: bool = False) -> Any:
     """A B, of transposes if so."""
     return _product(A, B, turned=(turnA, turnB))
 
@@ -69,7 +70,7 @@ def solve_by_jax(A, B, turned):
 _solve = Function("solve", solve_by_jax, ("turned",), lambda *sizes: {}, linear=True)
 
 
-def solve(A, B, turnA=False):
+def solve(A: Any, B: Any, turnA: bool = False) -> Any:
     """X of A X = B, or of A^T X = B."""
     return _solve(A, B, turned=(turnA, False))
 
@@ -103,7 +104,7 @@ _solve_triangular = Function(
 )
 
 
-def solve_triangular(A, B, lower=True, trans="N", unit=False):
+def solve_triangular(A: Any, B: Any, lower: bool = True, trans: str = "N", unit: bool = False) -> Any:
     """X of op(A) X = B, for one triangle of A."""
     return _solve_triangular(A, B, lower=lower, trans=trans, unit=unit)
 
