@@ -3,7 +3,7 @@
 from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import Search
+from compactla.search import Search, squares
 from compactla.types import Array, Events
 
 
@@ -85,5 +85,5 @@ ROUTINE = Routine(
     options={"compute_v": (True, False)},
     compiled=("compute_v",),
     outputs=("info",),
-    search=Search("geev", "geev.cl", {}, lambda size, dtype, lanes: iter(()), ()),
+    search=Search("geev", "geev.cl", {}, lambda size, dtype, lanes: iter(()), squares(1)),
 )

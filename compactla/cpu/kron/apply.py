@@ -21,7 +21,7 @@ from compactla.cpu.kron.side_by_side import KronCall, batch, operands, rooms
 from compactla.cpu.memory.matrices import lie
 from compactla.cpu.run import SCALAR
 from compactla.cpu.threads import sharing
-from compactla.cpu.threads.sharing import ALONE, share
+from compactla.cpu.threads.sharing import is_small, share
 from compactla.dtypes import REAL
 from compactla.layout import Pack
 from compactla.overlap import address
@@ -108,7 +108,7 @@ def start(
     """Compute `nm` items with a `KronKernel`, and these arguments of it."""
     count = -(-nm // found.V)
     cost = count * found.cost
-    if cost < ALONE and work is None and not launch.recorded:  # most calls
+    if is_small(cost) and work is None and not launch.recorded:  # most calls
         place = address(scratch(dtype, 1, found.room))
         found.code.entry(0, count, address(arguments), *scalars, place)
         return

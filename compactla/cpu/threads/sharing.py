@@ -20,8 +20,12 @@ THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much
 # is the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
 GRAIN = 32_768
-ALONE = 3 * GRAIN  # of less work nothing is given to others
 EQUAL = np.zeros(0, np.int64)  # no offsets
+
+
+def is_small(cost: float) -> bool:
+    """Whether nothing of so much work is given to other threads."""
+    return cost < 3 * GRAIN
 
 
 def park():
@@ -45,7 +49,7 @@ def share(
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    if cost < ALONE and work is None and not launch.recorded:  # most calls
+    if is_small(cost) and work is None and not launch.recorded:  # most calls
         kernel.entry(*args)
     else:
         launch.run(*divided(kernel, cost, args, launch.threads, offset, work))
@@ -68,10 +72,10 @@ def divided(
 
 def parts_for(cost: float, count: int, threads: int | None = None) -> int:
     """How many parts of so many items work is shared out in."""
-    if cost < ALONE:
+    if is_small(cost):
         return 1
     parts = max(1, min(THREADS, count, int(cost // GRAIN), THREADS if threads is None else threads))
-    return parts if cost - cost / parts >= ALONE else 1
+    return 1 if is_small(cost - cost / parts) else parts
 
 
 def hand(memory, parts, function, count, offset, step, args):
