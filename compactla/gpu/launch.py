@@ -145,6 +145,19 @@ class DevicePlans(Plans):
     def __init__(self) -> None:
         super().__init__()
         self.calls = Plans()
+        self.known = Chosen(self.calls)
+
+
+class Chosen(dict):
+    """Plans of a context. If they are cleared, so are the calls that run what they chose."""
+
+    def __init__(self, calls: Plans) -> None:
+        super().__init__()
+        self._calls = calls
+
+    def clear(self) -> None:
+        super().clear()
+        self._calls.known.clear()
 
 
 def plans(queue: Queue) -> DevicePlans:
@@ -154,11 +167,8 @@ def plans(queue: Queue) -> DevicePlans:
 
 
 def repeated_calls(queue: Queue) -> Plans:
-    """Calls of the calling thread that are made again; none if plans were cleared, so that kernels are chosen anew."""
-    kept = plans(queue)
-    if not kept.known:
-        kept.calls.known.clear()
-    return kept.calls
+    """Calls of the calling thread that are made again."""
+    return plans(queue).calls
 
 
 def launch_plan(queue, launch, plan, lanes, arrays, values, columns=1):
