@@ -114,11 +114,11 @@ def rsf2csf(code: Code, T: Elements, Z: Elements, C: Elements, Q: Elements) -> N
             c, s = imaginary(C, x * inverse), y * inverse
             after = n - above
             with code.loop(after) as j:
-                turn(C, above, above + j, m, above + j, c, s, block)
+                turn(C, (above, above + j), (m, above + j), c, s, block)
             with code.loop(m + 1) as i:
-                turn(C, i, above, i, m, -c, s, block)
+                turn(C, (i, above), (i, m), -c, s, block)
             with code.loop(n) as i:
-                turn(Q, i, above, i, m, -c, s, block)
+                turn(Q, (i, above), (i, m), -c, s, block)
             C[m, above] = block.select(C[m, above].constant(0), C[m, above])
 
 
@@ -126,8 +126,8 @@ def imaginary(C: Elements, x: Lanes) -> Lanes:
     return C.code.zero(C.vector)._new(x.constant(0).parts[0], x.parts[0])
 
 
-def turn(C: Elements, i, j, k, l, c: Lanes, s: Lanes, flags: Flags) -> None:  # noqa: E741
-    """x, y <- c^H x + s y, c y - s x, of two elements."""
-    x, y = C[i, j], C[k, l]
-    C[i, j] = flags.select(y.fma(s, c.conjugate() * x), x)
-    C[k, l] = flags.select((-x).fma(s, c * y), y)
+def turn(C: Elements, one, other, c: Lanes, s: Lanes, flags: Flags) -> None:
+    """x, y <- c^H x + s y, c y - s x, of two elements by their places."""
+    x, y = C[one], C[other]
+    C[one] = flags.select(y.fma(s, c.conjugate() * x), x)
+    C[other] = flags.select((-x).fma(s, c * y), y)

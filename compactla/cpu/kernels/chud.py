@@ -25,45 +25,45 @@ class Turn(NamedTuple):
     failed: Flags
 
 
-def rotation(code: Code, l: Lanes, x: Lanes) -> Turn:  # noqa: E741 - LAPACK's letter
-    """The Givens rotation of a real l and any x; neither overflows nor underflows on the way."""
-    found = code.registers(l.vector, 2), code.registers(x.vector, 1)
+def rotation(code: Code, r: Lanes, x: Lanes) -> Turn:
+    """The Givens rotation of a real r and any x; neither overflows nor underflows on the way."""
+    found = code.registers(r.vector, 2), code.registers(x.vector, 1)
     pivot, sine = found
-    squares = add_squares(x, l * l)
+    squares = add_squares(x, r * r)
 
-    def put(l, x, squares, back, mask=None):  # noqa: E741
+    def put(r, x, squares, back, mask=None):
         inverse = squares.rsqrt(regular=mask is None)
-        for register, place, number in (pivot, 0, squares * inverse * back), (pivot, 1, l * inverse):
+        for register, place, number in (pivot, 0, squares * inverse * back), (pivot, 1, r * inverse):
             register[place, 0] = number if mask is None else mask.select(number, register[place, 0])
         keep([sine], [x * inverse], mask)
 
-    put(l, x, squares, l.constant(1))
+    put(r, x, squares, r.constant(1))
     good = is_right(squares)
     with code.when(~good.all(), likely=False):
         scale, back = into_range(squares)
-        small, other = l * scale, x * scale
+        small, other = r * scale, x * scale
         put(small, other, add_squares(other, small * small), back, ~good)
-        none = (l == 0) & (x == 0)
-        pivot[0, 0], pivot[1, 0] = none.select(l, pivot[0, 0]), none.select(l.constant(1), pivot[1, 0])
+        none = (r == 0) & (x == 0)
+        pivot[0, 0], pivot[1, 0] = none.select(r, pivot[0, 0]), none.select(r.constant(1), pivot[1, 0])
         sine[0, 0] = none.select(x, sine[0, 0])
     return Turn(pivot[0, 0], pivot[1, 0], None, sine[0, 0], ~(pivot[0, 0] >= 0))
 
 
-def hyperbolic(code: Code, l: Lanes, x: Lanes) -> Turn:  # noqa: E741
-    """The hyperbolic rotation of a real l and any x, which has to be smaller; scaled where squares are out of range."""
-    scale, back = code.registers(l.vector, 1), code.registers(l.vector, 1)
-    scale[0, 0] = back[0, 0] = l.constant(1)
-    squares = l * l
+def hyperbolic(code: Code, r: Lanes, x: Lanes) -> Turn:
+    """The hyperbolic rotation of a real r and any x, which has to be smaller; scaled where squares are out of range."""
+    scale, back = code.registers(r.vector, 1), code.registers(r.vector, 1)
+    scale[0, 0] = back[0, 0] = r.constant(1)
+    squares = r * r
     with code.when(~is_right(squares).all(), likely=False):
         scale[0, 0], back[0, 0] = into_range(squares)
-    l, x = l * scale[0, 0], x * scale[0, 0]  # noqa: E741
-    rest = (l - x.real) * (l + x.real)
+    r, x = r * scale[0, 0], x * scale[0, 0]
+    rest = (r - x.real) * (r + x.real)
     if x.vector.is_complex:
         rest = (-x.imag).fma(x.imag, rest)
-    inverse, over = rest.rsqrt(), l.reciprocal()
+    inverse, over = rest.rsqrt(), r.reciprocal()
     root = rest * inverse
-    pivot = root * back[0, 0]  # NaN if l is infinite
-    return Turn(pivot, root * over, l * inverse, x * over, ~((rest > 0) & (pivot >= 0)))
+    pivot = root * back[0, 0]  # NaN if r is infinite
+    return Turn(pivot, root * over, r * inverse, x * over, ~((rest > 0) & (pivot >= 0)))
 
 
 @routine
