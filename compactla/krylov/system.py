@@ -168,7 +168,7 @@ class System:
         rows = None if self.queue is not None else vars(kept).pop("rows", None)
         if rows is None or rows.n != self.n or rows.dtype != self.dtype or len(rows.vectors) < count:
             return backend(self.queue, "krylov").Rows(count, self.n, self.dtype, self.queue, self.launch)
-        rows.launch = self.launch
+        rows.begin(self.launch)
         return rows
 
     def in_blocks(self, b, dtype):
