@@ -1,8 +1,8 @@
 """Operations of Krylov methods for one large system on vectors, the rows of an array, on the CPU.
 
 Rows are cut into pieces of one size, which threads share, and sums over pieces are added up in one order: results do
-not depend on the number of threads. Kernels read four rows at a time, which is as fast as memory is, while the pieces
-that they write stay in the cache.
+not depend on the number of threads. Kernels read several rows at a time, while the pieces that they write stay in
+the cache.
 """
 
 import functools
@@ -14,14 +14,17 @@ from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
 from compactla.calls.launch import NOW, Launch
+from compactla.cpu.arnoldi import arnoldi_batch
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
+from compactla.cpu.cost import parts
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import at, form
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.kernels.rows import add_rows, products
-from compactla.cpu.threads.pool import pointer
-from compactla.cpu.threads.sharing import share
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.pool import pointer, server, words_of
+from compactla.cpu.threads.sharing import parts_for, share
 from compactla.overlap import address
 from compactla.types import Array, Queue
 
@@ -68,7 +71,7 @@ def dots_batch(number, parts):
     imaginary part, rows).
     """
     dtype = np.dtype(number.name)
-    cast, size = dtype.type, dtype.itemsize
+    cast = dtype.type
     numbers, some, first_row, pair = rows_of(number)
 
     def kernel(lo, hi, place, step, length, first, stride, count, other, others, scale, sums):
@@ -78,7 +81,6 @@ def dots_batch(number, parts):
             piece = min(PIECE, length - start)
             begin = first * step + start
             V = some(place, begin, count, stride * step, piece)
-            following = place + size * (begin + min(PIECE, length - start - piece))
             if scale != 1:
                 for o in range(other, other + others):
                     w = numbers(place, o * step + start, piece)
@@ -91,14 +93,14 @@ def dots_batch(number, parts):
                         near[0, 2 * i], near[0, 2 * i + 1] = w[2 * i], w[2 * i + 1]
                         near[1, 2 * i], near[1, 2 * i + 1] = w[2 * i + 1], -w[2 * i]
                     S = at(sums, (c * others + o) * 2 * count, 2, count, count, 1, 1, SUM)
-                    products(V, pair(near.ctypes.data, 0, PIECE, piece), S, following)
+                    products(V, pair(near.ctypes.data, 0, PIECE, piece), S)
             else:
                 S = at(sums, c * others * count, others, count, count, 1, 1, SUM)
                 begin = other * step + start
                 if others == 2:
-                    products(V, pair(place, begin, step, piece), S, following)
+                    products(V, pair(place, begin, step, piece), S)
                 else:
-                    products(V, first_row(place, begin, step, piece), S, following)
+                    products(V, first_row(place, begin, step, piece), S)
 
     return kernel
 
@@ -113,7 +115,7 @@ def combine_batch(number, parts):
     is not read.
     """
     dtype = np.dtype(number.name)
-    cast, size, real = dtype.type, dtype.itemsize, from_dtype(SUMS)
+    cast, real = dtype.type, from_dtype(SUMS)
     numbers, some, first_row, pair = rows_of(number)
 
     def kernel(lo, hi, place, step, length, made, row0, a, b, c0, row1, d, e, c1, factors, against, sums):
@@ -132,18 +134,17 @@ def combine_batch(number, parts):
                 w = numbers(place, row * step + start, piece)
                 begin = first * step + start
                 V = some(place, begin, count, stride * step, piece)
-                following = place + size * (begin + min(PIECE, length - start - piece))
                 if parts == 1:
                     f = cast(h[0])
                     for i in range(piece):
                         w[i] = f * w[i] if f != 0 else f
-                    add_rows(V, H, first_row(place, row * step + start, step, piece), following)
+                    add_rows(V, H, first_row(place, row * step + start, step, piece))
                 else:
                     for part in range(parts):
                         f = cast(h[part])
                         for i in range(piece):
                             near[part, i] = f * w[i] if f != 0 else f
-                    add_rows(V, H, pair(near.ctypes.data, 0, PIECE, piece), following)
+                    add_rows(V, H, pair(near.ctypes.data, 0, PIECE, piece))
                     for i in range(piece // 2):
                         w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
                         w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
@@ -173,21 +174,27 @@ class Rows:
     """
 
     def __init__(self, count: int, n: int, dtype: np.dtype, queue: Queue, launch: Launch = NOW) -> None:
-        parts = 2 if dtype.kind == "c" else 1
+        self.parts = parts(dtype)
         each = LINE // dtype.itemsize
-        step = (-(-n // each) | 1) * each  # odd: places in rows have sets of the first cache of their own
-        self.n, self.dtype, self.parts, self.length = n, dtype, parts, step * parts
+        apart = (-(-n // each) | 1) * each  # odd: places in rows have sets of the first cache of their own
+        self.n, self.dtype, self.length = n, dtype, apart * self.parts
         self.blocks: dict = {}
-        self.memory = empty((count, step), dtype, None)
+        self.memory = empty((count, apart), dtype, None)
         self.vectors = [row[:n] for row in self.memory]
         self.begin(launch)
         self.pieces = -(-self.length // PIECE)
-        self.sums = np.empty(self.pieces * 2 * (count + 1) * parts)
+        self.sums = np.empty(self.pieces * 2 * (count + 1) * self.parts)
         self.factors = np.empty(2 * (count + 1), np.result_type(dtype, SUMS))
         self.found: dict[int, np.ndarray] = {}
-        self.place = address(self.memory), step * parts, self.length
+        self.place = address(self.memory), self.length, self.length
         self.before, self.after = address(self.factors), address(self.sums)
         self.kernels = kernel("dots", dtype.char), kernel("combine", dtype.char)
+        others = (*[0] * 5, 0.0), (*[0] * 9, self.before, -1)
+        self.words = [
+            (words_of(kernel), np.frombuffer(words_of(kernel).filled([(*self.place, *some, self.after)]), np.int64))
+            for kernel, some in zip(self.kernels, others, strict=True)
+        ]
+        self.result = np.empty(3)
 
     def __getitem__(self, k: int) -> Array:
         return self.vectors[k]
@@ -231,6 +238,23 @@ class Rows:
             return None
         return found[0], found[1] if self.parts == 1 else complex(found[2], found[3])
 
+    def orthogonalize(self, vectors: Any, j: int, scale: float, passes: int, eps: float) -> tuple[float, float]:
+        """Vector j + 1, scaled before as vector j, made orthogonal to those before, and a column of a `Hessenberg`.
+
+        Returns the norm of what is left, and that of the residual. It is done as often as `passes` says, zero for the
+        modified process.
+        """
+        kernels = (x for words, memory in self.words for x in (words.function, address(memory)))
+        threads, boxes = parts_for(self.length * (j + 3), self.pieces, self.launch.threads), sharing.boxes
+        arrays = vectors.products, vectors.columns, vectors.rotations, vectors.rhs
+        step(self.parts).entry(
+            0, self.pieces, address(boxes), len(boxes), server(), threads, *kernels, self.after, self.before,
+            *map(address, arrays), len(vectors.rotations), j, passes, scale, eps, address(self.result),
+        )  # fmt: skip
+        norm, residual, kept = self.result.tolist()
+        vectors.count(kept)
+        return norm, residual
+
     def _sums(self, which, given, count, cost, measured=True):
         """The sums of a kernel over all pieces."""
         share(self.kernels[which], cost, (0, self.pieces, *self.place, *given, self.after), self.launch)
@@ -247,5 +271,10 @@ def kernel(name, char):
         "dots": (dots_batch, (*[INT] * 8, from_dtype(SUMS), INT)),
         "combine": (combine_batch, (INT,) * 15),
     }[name]
-    parts = 2 if char in "FD" else 1
-    return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts, reordered=True)
+    return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts(np.dtype(char)), reordered=True)
+
+
+@functools.cache
+def step(parts):
+    """The kernel for a step of GMRES."""
+    return compiled(arnoldi_batch, (*[INT] * 17, *[from_dtype(SUMS)] * 2, INT), parts)

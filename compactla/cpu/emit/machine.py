@@ -8,6 +8,8 @@ from numba.core.registry import cpu_target
 
 # CPUs, by LLVM's names, whose division is faster than Newton's iteration: Zen 5 divides 8 numbers in 4 cycles.
 DIVIDERS = {"znver5"}
+# CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
+HALVERS = {"znver4"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -65,6 +67,12 @@ def has_half() -> bool:
 def divides():
     """Whether reciprocals are best left to the divider."""
     return target()[1] in DIVIDERS
+
+
+@functools.cache
+def has_halves() -> bool:
+    """Whether an instruction on half a register takes half the time."""
+    return target()[1] in HALVERS and machine()[0] == 64
 
 
 @functools.cache
