@@ -11,6 +11,8 @@ from numba.core.registry import cpu_target
 DIVISIONS = {"znver4": {64: 9, 32: 6}, "znver5": {64: 8, 32: 8}}
 OTHERS = {64: 24, 32: 16}
 NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
+# CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
+HALVERS = {"znver4"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -85,6 +87,12 @@ def divided(count: int, work: float, bits: int, parts: int = 1, newton: int = NE
 
     some = min(range(count, -1, -1), key=duration)
     return {q for q in range(count) if q * some % count < some}
+
+
+@functools.cache
+def has_halves() -> bool:
+    """Whether an instruction on half a register takes half the time."""
+    return target()[1] in HALVERS and machine()[0] == 64
 
 
 @functools.cache
