@@ -149,7 +149,7 @@ class System:
         if isinstance(self.A, SparseMatrix):
             self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
         if self.solves_blocks:
-            self.lines = self.in_blocks(self.M.block_size, self.M.dtype)
+            self.lines = self.in_blocks(self.M.unit, self.M.dtype)
             self.solve = self.M.solver(self.launch.threads if self.M.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
