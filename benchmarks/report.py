@@ -19,9 +19,10 @@ END = "<!-- end -->"
 HEAD = """# What asv measured
 
 `python -m benchmarks.report` writes this page from the results in `asv`, in double precision unless a table says
-otherwise. Below each table are the commits that it comes from.
+otherwise. Below each table are the commits that it comes from. `numba:1` and `numba:all` are one thread and all threads
+of the CPU, `opencl:gpu` is the GPU.
 
-"99% ± 2%, 6.1x" means: the call reaches 99 % of the bound, that is, of the speed that max(flops / peak, bytes /
+"99±2%, 6.1x" means: the call reaches 99 % of the bound, that is, of the speed that max(flops / peak, bytes /
 bandwidth) allows. This is the median of rounds in which the call takes turns with loops that measure the peak and the
 bandwidth, and 2 % is half the distance between the quartiles. The fastest of the other libraries takes 6.1 times as
 long in the same run: NumPy, SciPy and MKL's compact routines beside one thread, cuBLAS and PyTorch beside the GPU.

@@ -166,7 +166,7 @@ def test_the_tables(written):
     assert "Commit `bbbbbbbb` of 2027-01-15, † `aaaaaaaa` of 2023-11-14.\n" in page
     assert rows[gpu, "3"][0] == "105%, 20x"
     assert page.count("Above 100 % and without ±") == 1 and "Above 100 %: no loop" not in page
-    assert rows[gpu, "32"][0] == "75% ± 2%, 0.8x"
+    assert rows[gpu, "32"][0] == "75±2%, 0.8x"
     assert rows["Lines of 128 blocks on opencl:gpu", "3"] == ["16384", "0.197 ms, 89%, 87x", ""]
     assert rows["Lines of 128 blocks on numba:1", "15"] == ["1024", "1234 ms", ""]
     of_tensors = "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in float64"
