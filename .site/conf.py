@@ -22,6 +22,7 @@ include_patterns = ["*.md", *(f"{folder}/**.md" for folder in FOLDERS), "build/r
 exclude_patterns = ["build/site"]
 html_theme, html_title = "furo", "compactla"
 html_show_sourcelink = False
+html_static_path, html_css_files = ["static"], ["narrow.css"]
 html_theme_options = {name: {"code-font-size": "12px"} for name in ("light_css_variables", "dark_css_variables")}
 myst_heading_anchors = 3
 autosummary_generate = False
@@ -79,7 +80,7 @@ def add_contents(app, page, text):
         contents = [link for link in below if f"{page.removesuffix('README')}{link}" not in front]
     if names := public().get(page):
         text[0] += "\n## Reference\n\n```{eval-rst}\n.. autosummary::\n   :nosignatures:\n\n"
-        text[0] += "".join(f"   {name}\n" for name in names) + "```\n"
+        text[0] += "".join(f"   ~{name}\n" for name in names) + "```\n"
         at = os.path.relpath(REFERENCE, (ROOT / page).parent)
         contents = [*contents, *(f"{name.rpartition('.')[2]} <{at}/{name}>" for name in names)]
     text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *contents, "```\n"]) if contents else ""

@@ -19,12 +19,17 @@ END = "<!-- end -->"
 HEAD = """# What asv measured
 
 `python -m benchmarks.report` writes this page from the results in `asv`, in double precision unless a table says
-otherwise. A percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows.
-With a ±, half the distance between quartiles, it is the median of rounds in which calls alternate with loops that
-measure the peak and the bandwidth. Without a ±, these come from the first minute of the run, and the fraction is as
-uncertain as a shared machine is unsteady: by 40 % at worst. The number after it, as in "99%, 6.1x", is how many times
-as long the fastest of the other libraries takes in the same run: NumPy, SciPy and MKL's compact routines beside one
-thread, cuBLAS and PyTorch beside the GPU. Batches have 16384 matrices, and fill half a gigabyte on the GPU.
+otherwise. Below each table are the commits that it comes from. `numba:1` and `numba:all` are one thread and all threads
+of the CPU, `opencl:gpu` is the GPU.
+
+"99±2%, 6.1x" means: the call reaches 99 % of the bound, that is, of the speed that max(flops / peak, bytes /
+bandwidth) allows. This is the median of rounds in which the call takes turns with loops that measure the peak and the
+bandwidth, and 2 % is half the distance between the quartiles. The fastest of the other libraries takes 6.1 times as
+long in the same run: NumPy, SciPy and MKL's compact routines beside one thread, cuBLAS and PyTorch beside the GPU.
+Without a ±, the peak and the bandwidth are those of the first minute of the run. Then the fraction is as uncertain as a
+shared machine is unsteady: by 40 % at worst.
+
+Batches have 16384 matrices, and fill half a gigabyte on the GPU.
 """
 TITLES = {
     "peaks": "Peak",

@@ -2,9 +2,11 @@
 
 import itertools
 import re
+from functools import partial
 from math import atan, degrees, isfinite, nan
 from operator import mul, truediv
 
+from .report_heat import heat
 from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
 # Of a roofline: the marks and colours of routines in turns; where the first and last points have labels.
@@ -39,16 +41,26 @@ def draw(machine, folder):
     from matplotlib import rc_context
 
     drawn = {}
-    for name, plot in (("roofline", roofline), ("sizes", sizes), ("lines", lines), ("linalg", stacks)):
+    plots = {"roofline": roofline, "sizes": sizes, "lines": lines, "linalg": stacks}
+    plots = {name: (plot.__doc__, plot) for name, plot in plots.items()}
+    for dtype in ("float64", "float32"):
+        plots[f"heat-{dtype}"] = (
+            f"Functions of compactla.linalg on tensors of order n, {dtype}",
+            partial(heat, dtype=dtype),
+        )
+    for name, (shows, plot) in plots.items():
         with rc_context(STYLE):
+            before, machine.used = machine.used, {}
             figure = plot(machine)
+            dates, machine.used = sorted(machine.used.values()), before | machine.used
             if figure is None:
                 continue
-            figure.suptitle(f"{plot.__doc__}\n{machine.about.get('cpu') or machine.name}", fontsize=10)
+            measured = " to ".join(str(date) for date in dict.fromkeys((dates[0], dates[-1])))
+            figure.suptitle(f"{shows}\n{machine.about.get('cpu') or machine.name}, {measured}", fontsize=10)
             file = folder / f"{machine.name}-{name}.svg"
             figure.savefig(file, metadata={"Date": None})
         file.write_text(shortened(file.read_text()))
-        drawn[name] = plot.__doc__
+        drawn[name] = shows
     return drawn
 
 

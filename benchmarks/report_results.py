@@ -39,6 +39,10 @@ class Run(NamedTuple):
         """A number, or None if there is none."""
         return self.values.get((benchmark, *map(repr, params)))
 
+    def cell(self, text):
+        """What a table says of this run: its commit follows in braces."""
+        return text and f"{text}{{{self.commit}}}"
+
 
 class Machine:
     """A machine, what asv knows about it, and its runs, those of the newest commit first."""
@@ -57,6 +61,12 @@ class Machine:
 
     def value(self, benchmark, *params):
         return self.newest(benchmark, *params).value(benchmark, *params)
+
+    def cell(self, text, benchmark, *params):
+        """Text for the newest value, with the commit that `report_tables.dated` looks for, or nothing."""
+        run = self.newest(benchmark, *params)
+        value = run.value(benchmark, *params)
+        return "" if value is None else run.cell(text(value))
 
     def sizes(self, benchmark):
         """The orders of matrices, or sizes of blocks, that a benchmark has values for."""

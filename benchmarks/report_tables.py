@@ -1,6 +1,7 @@
 """The tables of `benchmarks.report`, in Markdown: all in float64, empty where nothing was measured."""
 
 import ast
+import re
 
 from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, STACKS, lines_of
 
@@ -11,22 +12,44 @@ BATCHES |= {"pack": "pack.PackTraffic", "unpack": "pack.UnpackTraffic"}
 MATRICES = {"sherman5": "sherman5, 48 lines of 23 blocks, b = 3", "grid": "grid, 2500 lines of 50 blocks, b = 5"}
 
 
-def table(header, rows, names=1):
-    """A table in Markdown; rows that are empty after so many names are left out, and tables without rows."""
+MARKS = "", "†", "‡", "§", "¶"  # of the newest commit in a table, and of older ones
+COMMIT = re.compile(r"\{(\w+)\}")  # after what a run measured
+PASSED = """Above 100 %: no loop moves bytes just as a routine does. The bound is the time of the loop that is most like it, for as
+many bytes. A product reads three numbers for each that it writes, that loop two, and reading is faster than writing. LU
+need not write the first row of U.
+"""  # noqa: E501
+APART = """Above 100 % and without ±: the bandwidth was measured at another time than the call.
+"""
+
+
+def table(machine, header, rows, names=1):
+    """A table in Markdown; rows that are empty after so many names are left out, and tables without rows.
+
+    Notes below it name the commits, and say why bounds are passed.
+    """
     filled = [row for row in rows if any(row[names:])]
-    lines = [header, ["---"] * len(header), *filled] if filled else []
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    if not filled:
+        return ""
+    text = "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *filled])
+    runs = {run.commit: run for run in machine.runs}
+    commits = sorted({*COMMIT.findall(text)}, key=lambda commit: (runs[commit].date, commit), reverse=True)
+    marks = dict(zip(commits, MARKS, strict=False))
+    used = [f"{marks[commit]} `{commit[:8]}` of {runs[commit].date}".strip() for commit in commits]
+    passed = re.search(r"(1[1-9]\d|10[2-9])±", text), re.search(r"(1[1-9]\d|10[2-9])%", text)
+    notes = [
+        f"Commit {', '.join(used)}.\n",
+        *(why for found, why in zip(passed, (PASSED, APART), strict=True) if found),
+    ]
+    return COMMIT.sub(lambda found: marks[found[1]], text) + "".join(f"\n{note}" for note in notes)
 
 
 def number(x):
     """Three digits of a number at least."""
-    if x is None:
-        return ""
     return f"{x:.0f}" if x >= 99.95 else f"{x:#.3g}"
 
 
 def rounded(x):
-    return "" if x is None else f"{x:.0f}"
+    return f"{x:.0f}"
 
 
 def percent(x):
@@ -34,11 +57,11 @@ def percent(x):
 
 
 def milliseconds(seconds):
-    return "" if seconds is None else f"{number(1e3 * seconds)} ms"
+    return f"{number(1e3 * seconds)} ms"
 
 
 def megabytes(size):
-    return "" if size is None else f"{size / 1e6:.0f} MB"
+    return f"{size / 1e6:.0f} MB"
 
 
 def times(ratio):
@@ -54,10 +77,10 @@ def peaks(machine):
     """Multiply-adds in registers."""
     types = ["float64", "float32"]
     rows = [
-        [f"`{device}`", *(number(machine.value("ceilings.Peak.track_peak", device, dtype)) for dtype in types)]
+        [f"`{device}`", *(machine.cell(number, "ceilings.Peak.track_peak", device, dtype) for dtype in types)]
         for device in DEVICES
     ]
-    return table(["multiply-adds, GFlop/s", *types], rows)
+    return table(machine, ["multiply-adds, GFlop/s", *types], rows)
 
 
 def bandwidths(machine):
@@ -65,12 +88,12 @@ def bandwidths(machine):
     rows = [
         [
             f"`{device}`, {level}",
-            *(number(machine.value("ceilings.Bandwidth.track_bandwidth", device, level, loop)) for loop in LOOPS),
+            *(machine.cell(number, "ceilings.Bandwidth.track_bandwidth", device, level, loop) for loop in LOOPS),
         ]
         for device in DEVICES
         for level in LEVELS
     ]
-    return table(["loops, GB/s", *LOOPS], rows)
+    return table(machine, ["loops, GB/s", *LOOPS], rows)
 
 
 def fractions(machine, device):
@@ -79,7 +102,7 @@ def fractions(machine, device):
     measured = [name for name, sizes in found.items() if sizes]
     sizes = sorted({n for sizes in found.values() for n in sizes})
     rows = [[str(n), *(fraction(machine, BATCHES[name], device, n) for name in measured)] for n in sizes]
-    return table(["n", *measured], rows)
+    return table(machine, ["n", *measured], rows)
 
 
 def fraction(machine, speed, device, n):
@@ -88,7 +111,7 @@ def fraction(machine, speed, device, n):
     part = of_bound(run, speed, device, n)
     ours, *peers = (run.value(f"{speed}.track_bandwidth", name, "float64", n) for name in (device, *PEERS[device]))
     best = max(filter(None, peers), default=None)
-    return listed(part, times(ours / best) if ours and best else "")
+    return run.cell(listed(part, times(ours / best) if ours and best else ""))
 
 
 def of_bound(run, speed, device, n):
@@ -96,7 +119,7 @@ def of_bound(run, speed, device, n):
     part, spread = (
         run.value(f"{speed}.track_fraction_{what}", device, "float64", n) for what in ("of_bound", "spread")
     )
-    return percent(part) if part is None or spread is None else f"{percent(part)} ± {percent(spread)}"
+    return percent(part) if part is None or spread is None else f"{100 * part:.0f}±{percent(spread)}"
 
 
 def stacks(machine, dtype):
@@ -107,7 +130,7 @@ def stacks(machine, dtype):
     rows = [
         [f"`{name}`", *(stack(machine, name, dtype, n) for n in sizes)] for name in map(ast.literal_eval, functions)
     ]
-    return table(["", *map(str, sizes)], rows)
+    return table(machine, ["", *map(str, sizes)], rows)
 
 
 def stack(machine, function, dtype, n):
@@ -121,7 +144,7 @@ def stack(machine, function, dtype, n):
         return ""
     best = min(filter(None, others), default=None)
     part = run.value("torch_linalg.OnGPU.track_fraction_of_bound", "compactla", function, dtype, n)
-    return listed(number(ours), percent(part), times(best / ours) if best else "")
+    return run.cell(listed(number(ours), percent(part), times(best / ours) if best else ""))
 
 
 def lines(machine, device):
@@ -136,7 +159,7 @@ def lines(machine, device):
         ]
         for b in sizes
     ]
-    return table(["b", "lines", "factor", "solve"], rows, names=2)
+    return table(machine, ["b", "lines", "factor", "solve"], rows, names=2)
 
 
 def line_time(machine, name, device, b):
@@ -148,7 +171,7 @@ def line_time(machine, name, device, b):
         return ""
     best = min(filter(None, peers), default=None)
     part = of_bound(run, f"blocktridiag.{name}Speed", device, b)
-    return listed(milliseconds(ours), part, times(best / ours) if best else "")
+    return run.cell(listed(milliseconds(ours), part, times(best / ours) if best else ""))
 
 
 def preconditioner(machine):
@@ -156,15 +179,18 @@ def preconditioner(machine):
     rows = []
     for matrix, what in MATRICES.items():
         for device in DEVICES:
-            calls = [f"precond.Precond.time_{call}" for call in ("setup", "update", "apply")]
-            seconds = (machine.value(call, device, matrix) for call in calls)
-            iterations = machine.value("precond.Precond.track_iterations", device, matrix)
-            memory = machine.value("precond.Precond.peakmem_setup", device, matrix)
-            rows.append([what, f"`{device}`", *map(milliseconds, seconds), rounded(iterations), megabytes(memory)])
+            seconds = (
+                machine.cell(milliseconds, f"precond.Precond.time_{call}", device, matrix)
+                for call in ("setup", "update", "apply")
+            )
+            iterations = machine.cell(rounded, "precond.Precond.track_iterations", device, matrix)
+            memory = machine.cell(megabytes, "precond.Precond.peakmem_setup", device, matrix)
+            rows.append([what, f"`{device}`", *seconds, iterations, memory])
         factor, apply, sweep = (
-            milliseconds(machine.value(f"precond.Peers.time_{call}", matrix))
+            machine.cell(milliseconds, f"precond.Peers.time_{call}", matrix)
             for call in ("scipy_factor", "scipy_apply", "pyamg_block_gauss_seidel")
         )
         rows.append([what, "SciPy SuperLU", "", factor, apply, "", ""])
         rows.append([what, "PyAMG, a sweep", "", "", sweep, "", ""])
-    return table(["matrix", "device", "set up", "new values", "apply", "iterations", "peak memory"], rows, names=2)
+    head = ["matrix", "device", "set up", "new values", "apply", "iterations", "peak memory"]
+    return table(machine, head, rows, names=2)

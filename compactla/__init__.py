@@ -5,7 +5,7 @@ import importlib
 from compactla import routine
 from compactla.layout import Pack, pack
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # What is imported when it is first asked for, and where from: routines are found by their names.
 _LAZY = {
     "Banded": "bands.banded",

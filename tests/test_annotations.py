@@ -94,6 +94,7 @@ def definition(module, name):
     return None
 
 
+@functools.cache
 def crossing():
     """Functions and classes that another folder uses, with the modules that define them."""
     found = {}
@@ -105,25 +106,21 @@ def crossing():
     return found
 
 
-CROSSING = crossing()
-
-
 def test_other_folders_use_functions():
-    assert {("compactla.overlap", "address"), ("compactla.gpu.launch", "plans")} <= CROSSING.keys()
+    assert {("compactla.overlap", "address"), ("compactla.gpu.launch", "plans")} <= crossing().keys()
 
 
-@pytest.mark.parametrize("module", sorted({module for module, _ in CROSSING}))
-def test_functions_that_cross_folders(module):
+def test_functions_that_cross_folders():
     bare = []
-    for (where, name), node in CROSSING.items():
+    for (module, name), node in crossing().items():
         methods = node.body if isinstance(node, ast.ClassDef) else [node]
-        for f in (f for f in methods if where == module and isinstance(f, ast.FunctionDef)):
+        for f in (f for f in methods if isinstance(f, ast.FunctionDef)):
             if f is not node and f.name.startswith("_") and f.name != "__init__":
                 continue
             a = f.args
             parameters = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
             if not all(p.annotation for p in parameters if p.arg not in ("self", "cls")) or not f.returns:
-                bare.append(name if f is node else f"{name}.{f.name}")
+                bare.append(f"{module}.{name}" if f is node else f"{module}.{name}.{f.name}")
     assert not bare
 
 

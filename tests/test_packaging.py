@@ -1,6 +1,8 @@
 """The wheel holds what it must, works from where it is installed, and imports lightly."""
 
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -58,6 +60,28 @@ def test_the_source_distribution_holds_every_file(dist):
     for folder in ("compactla", "tests", "benchmarks"):
         wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")}
     assert wanted - names == set()
+
+
+def test_what_pypi_shows_leads_somewhere(dist):
+    """No link is relative to the repository, and the version is that of the changes."""
+    (wheel,) = dist.glob("*.whl")
+    with zipfile.ZipFile(wheel) as content:
+        (name,) = (name for name in content.namelist() if name.endswith("/METADATA"))
+        metadata = content.read(name).decode()
+    version = re.search(r"^Version: (.*)$", metadata, re.MULTILINE)[1]
+    newest = re.search(r"^## (\S+)", (ROOT / "compactla" / "CHANGELOG.md").read_text(), re.MULTILINE)[1].rstrip(",")
+    assert version == newest and "# compactla\n" in metadata
+    assert set(re.findall(r"\]\((?!https://)([^)]*)\)", metadata)) == set() and "<!--" not in metadata
+
+
+def test_links_of_the_description():
+    """They lead to the tag of the version, and name files where it is not known where the repository is."""
+    described = runpy.run_path(str(ROOT / ".site" / "description.py"))["described"]
+    text = "<!-- report: x -->\n\n![A plot](a/b.svg)\n[page](c/README.md#d), [out](https://e.org)\n"
+    at = "https://home"
+    linked = f"![A plot]({at}/raw/v1.0/a/b.svg)\n[page]({at}/blob/v1.0/c/README.md#d), [out](https://e.org)\n"
+    assert described(text, at, "1.0") == linked
+    assert described(text, None, "1.0") == "Picture: A plot (`a/b.svg`).\npage (`c/README.md`), [out](https://e.org)\n"
 
 
 def test_the_installed_package_finds_its_kernels(installed, tmp_path):

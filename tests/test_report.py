@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
+from benchmarks import report as benchmarks_report
+from benchmarks import report_results
 from compactla import routine
 
 pytestmark = pytest.mark.slow
@@ -111,7 +114,7 @@ def written(tmp_path_factory):
             ("opencl:gpu", 32): 3000.0,
             ("cupy", 32): 3750.0,
         },
-        {("numba:1", 3): 0.99, ("opencl:gpu", 3): 1.004, ("opencl:gpu", 32): 0.75},
+        {("numba:1", 3): 0.99, ("opencl:gpu", 3): 1.05, ("opencl:gpu", 32): 0.75},
     )
     new["gemm.GemmSpeed.track_fraction_spread"] = {("opencl:gpu", "float64", 32): 0.021}
     new |= {
@@ -159,9 +162,11 @@ def test_the_tables(written):
     assert "Some CPU, 4 cores, 8 GB, Linux. Commit `aaaaaaaa` (2023-11-14) and `bbbbbbbb` (2027-01-15)." in page
     one, gpu = "Batches of matrices of order n on numba:1", "Batches of matrices of order n on opencl:gpu"
     assert rows[one, "n"] == ["gemm"] and rows[one, "3"] == ["99%, 6.1x"]  # what was not measured has no column
-    assert rows[one, "5"][0] == "60%, 2.0x"  # of the older commit, both
-    assert rows[gpu, "3"][0] == "100%, 20x"
-    assert rows[gpu, "32"][0] == "75% ± 2%, 0.8x"
+    assert rows[one, "5"][0] == "60%, 2.0x†"  # of the older commit, both
+    assert "Commit `bbbbbbbb` of 2027-01-15, † `aaaaaaaa` of 2023-11-14.\n" in page
+    assert rows[gpu, "3"][0] == "105%, 20x"
+    assert page.count("Above 100 % and without ±") == 1 and "Above 100 %: no loop" not in page
+    assert rows[gpu, "32"][0] == "75±2%, 0.8x"
     assert rows["Lines of 128 blocks on opencl:gpu", "3"] == ["16384", "0.197 ms, 89%, 87x", ""]
     assert rows["Lines of 128 blocks on numba:1", "15"] == ["1024", "1234 ms", ""]
     of_tensors = "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in float64"
@@ -182,7 +187,7 @@ def test_machines_without_results_are_left_out(written):
 
 def test_the_plots(written):
     files = {file.name: file.read_text() for file in written.glob("*.svg")}
-    assert files.keys() == {f"box-{plot}.svg" for plot in ("roofline", "sizes", "lines", "linalg")}
+    assert files.keys() == {f"box-{plot}.svg" for plot in ("roofline", "sizes", "lines", "linalg", "heat-float64")}
     for name in files:
         assert f"]({name})" in (written / "README.md").read_text()
     assert {"L1 400 GB/s, read", "memory 12 GB/s, axpy", "multiply-adds 30000 GFlop/s"} <= set(
@@ -192,6 +197,7 @@ def test_the_plots(written):
     assert {"SciPy", "all threads"}.isdisjoint(texts(files["box-sizes.svg"]))
     assert {"inv", "solve", "100 matrices", "20"} <= set(texts(files["box-linalg.svg"]))
     assert {"factor", "solve", "block size b"} <= set(texts(files["box-lines.svg"]))
+    assert {"eigh", "2", "3.0", "Some CPU, 2027-01-15"} <= set(texts(files["box-heat-float64.svg"]))
 
 
 def texts(svg):
@@ -211,6 +217,26 @@ def test_the_same_results_make_the_same_files(written):
     before = {file: file.read_bytes() for file in files}
     assert report(written) == ""
     assert {file: file.read_bytes() for file in files} == before
+
+
+def test_the_pages_are_of_the_results():
+    """Tables on the pages are those that the report makes of the results that are there, and pictures are there."""
+    results = ROOT / "benchmarks" / "results"
+    machines = report_results.read_machines(results / "asv")
+    tables = {name: text for machine in machines for name, text in benchmarks_report.pieces_of(machine).items()}
+    everything = (results / "README.md").read_text()
+    assert all(table in everything for table in tables.values())
+    pages = [ROOT / "README.md", *(ROOT / "compactla").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    shown = [
+        mark for page in pages for mark in re.findall(r"<!-- report: (.*?) -->\n\n(.*?)\n<!--", page.read_text(), re.S)
+    ]
+    assert shown
+    for name, text in shown:
+        if name.startswith("plot "):
+            _, plot, machine = name.split()
+            assert (results / f"{machine}-{plot}.svg").is_file() and f"results/{machine}-{plot}.svg)" in text
+        else:
+            assert text == tables[name], f"{name}: run `python -m benchmarks.report`"
 
 
 DISCOVERED = """

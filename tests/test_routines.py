@@ -57,7 +57,11 @@ def test_options_of_a_size(name, queue, rng):
         check(name, rng, known(row), OTHER[own(name).char], queue=queue, **letters)
 
 
-@with_types(ROUTINES, mark=slow)
+# Drivers of LAPACK that call two others, which are tried.
+DRIVERS = "gesv", "hesv", "posv", "sygv", "sysv"
+
+
+@with_types(ROUTINES, mark=lambda name, dtype: (exhaustive if name in DRIVERS else slow)(name, dtype))
 def test_rectangles(name, queue, dtype, rng):
     row = routine.named(name)
     every, shapes = options(row, dtype), rectangles(row) or [unknown(row)]

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable, Sequence
 
 SLOW = 0.5  # seconds of a call that is not repeated often
 SECONDS = 0.3  # that a call is repeated for
@@ -61,7 +62,7 @@ def burst(rounds_of, duration):
     return measure
 
 
-def in_turns(measures, rounds=None, parts=1) -> list[list[float]]:
+def in_turns(measures: Sequence[Callable], rounds: int | None = None, parts: int = 1) -> list[list[float]]:
     """Results of several measurements, by round: they follow each other, so that each sees what others saw.
 
     A part has so many rounds, or as many as fit into `SECONDS`; pauses are between, since other work comes in bursts.

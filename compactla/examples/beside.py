@@ -1,38 +1,66 @@
-"""A program with compactla.linalg and with numpy.linalg, of which it uses the names they have in common."""
+"""What examples share: times of ways to do the same, and pictures."""
 
+import contextlib
 import time
 
 import numpy as np
 
 from compactla import linalg
+from compactla.bench.timing import in_turns
 from compactla.cpu.threads.sharing import THREADS
 
 
-def beside_numpy(program, rounds=3):
-    """Run a program with both modules in turns, and print the least time of each.
+def compare(ways, rounds=5):
+    """Call functions that do the same in turns, and print their times, and ratios to the first.
 
     Parameters
     ----------
-    program : function
-        Function to be timed; it is called with a module.
+    ways : dict of str to function
+        Functions by the names that are printed; the first is of compactla.
     rounds : int, optional
-        How often, after a first time, in which kernels are compiled or loaded.
+        How often each is called, after a first time, in which kernels are compiled or loaded.
 
     Returns
     -------
-    ours, theirs
-        Results of the program with compactla.linalg and with numpy.linalg.
+    results, seconds : dict
+        What the functions returned, and their median times, by name.
     """
-    start = time.perf_counter()
-    ours = program(linalg)
-    first = time.perf_counter() - start
-    seconds = {linalg: [], np.linalg: []}
-    for _ in range(rounds):
-        for module, times in seconds.items():
-            start = time.perf_counter()
-            result = program(module)
-            times.append(time.perf_counter() - start)
-    least, numpy = map(min, seconds.values())
-    print(f"compactla.linalg {least:.3g} s on {THREADS} threads (the first time {first:.3g} s)")
-    print(f"numpy.linalg     {numpy:.3g} s, {numpy / least:.1f} times as long")
-    return ours, result
+    results = {}
+
+    def timed(name):
+        start = time.perf_counter()
+        results[name] = ways[name]()
+        return time.perf_counter() - start
+
+    first, *_ = [timed(name) for name in ways]
+    calls = [lambda name=name: timed(name) for name in ways]
+    times = dict(zip(ways, np.array(in_turns(calls, rounds)), strict=True))
+    ours = next(iter(times.values()))
+    for name, theirs in times.items():
+        low, ratio, high = np.quantile(theirs / ours, (0.25, 0.5, 0.75))
+        told = f"{ratio:.3g} +- {(high - low) / 2:.2g} times as long"
+        if theirs is ours:
+            told = f"on {THREADS} threads (the first time {milliseconds(first)})"
+        print(f"{name}: {milliseconds(np.median(theirs))}, {told}")
+    return results, {name: float(np.median(theirs)) for name, theirs in times.items()}
+
+
+def milliseconds(seconds):
+    return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else f"{1e3 * seconds:.0f} ms"
+
+
+def beside_numpy(program):
+    """Results of a program with compactla.linalg and with numpy.linalg, whose times are compared."""
+    ways = {"compactla.linalg": lambda: program(linalg), "numpy.linalg": lambda: program(np.linalg)}
+    return compare(ways)[0].values()
+
+
+@contextlib.contextmanager
+def drawing(path, columns=2, **layout):
+    """Axes side by side, written to a file at the end."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2 + 4.5 * columns, 4), layout="constrained")
+    yield figure, *figure.subplots(1, columns, squeeze=False, **layout)[0]
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")

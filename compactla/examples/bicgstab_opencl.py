@@ -14,6 +14,7 @@ import pyopencl.array as cla
 from scipy.sparse import bsr_array
 
 from compactla import LinePreconditioner
+from compactla.examples.beside import drawing
 from compactla.krylov import SparseMatrix, bicgstab
 
 
@@ -63,17 +64,12 @@ def main(argv=None):
 
 
 def plot(path, histories):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.subplots()
-    for t, history in histories.items():
-        axes.semilogy(history, label=f"t = {t:g}")
-    axes.set(title="BiCGSTAB on a device", xlabel="steps", ylabel="relative residual")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, columns=1) as (_, axes):
+        for t, history in histories.items():
+            axes.semilogy(history, label=f"t = {t:g}")
+        axes.set(title="BiCGSTAB on a device", xlabel="steps", ylabel="relative residual")
+        axes.grid(alpha=0.3)
+        axes.legend()
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ then one for each column. They do not change, and are factored once. `Tridiag` t
 """
 
 import argparse
-import time
 
 import numpy as np
 
 import compactla as cla
+from compactla.examples.beside import compare, drawing
 
 
 class Plate:
@@ -107,38 +107,29 @@ def main(argv=None):
         u = plate.step(u)
     print(f"{args.cells[0]} x {args.cells[1]} cells, {args.steps} steps, heat is kept to {abs(u.sum() / heat - 1):.0e}")
     for axis in (0, 1):
-        compare(plate, axis, u)
+        sweep(plate, axis, u)
     if args.plot:
         plot(args.plot, u, conductivity)
 
 
-def compare(plate, axis, u, rounds=5):
-    """Print how long a sweep takes, and in NumPy on arrays that are turned already."""
-    k = plate.faces[axis]
-    diagonals = [np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (*implicit(k, axis), u)]
-    calls = (lambda: plate.systems[axis].solve(u, axis=axis)), (lambda: np.moveaxis(thomas(*diagonals), 0, axis))
-    seconds, found = [[], []], [None, None]
-    for n in range(2 * rounds):
-        start = time.perf_counter()
-        found[n % 2] = calls[n % 2]()
-        seconds[n % 2].append(time.perf_counter() - start)
-    ours, theirs = (1e3 * min(times) for times in seconds)
-    apart = abs(found[0] - found[1]).max()
-    print(f"axis {axis}: {ours:.3g} ms a sweep, Thomas' algorithm in NumPy {theirs:.3g} ms, {apart:.0e} apart")
+def sweep(plate, axis, u):
+    """Solve along an axis, and in NumPy with arrays that are turned already."""
+    turned = [np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (*implicit(plate.faces[axis], axis), u)]
+    ways = {
+        f"sweep along axis {axis}": lambda: plate.systems[axis].solve(u, axis=axis),
+        "Thomas' algorithm in NumPy": lambda: np.moveaxis(thomas(*turned), 0, axis),
+    }
+    ours, theirs = compare(ways)[0].values()
+    print(f"they are {abs(ours - theirs).max():.0e} apart")
 
 
 def plot(path, u, conductivity):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
     field = np.where(conductivity < 1, np.nan, u)
-    colors = axes.imshow(field.T, cmap="inferno", origin="lower")
-    axes.contour(field.T, levels=12, colors="white", linewidths=0.5)
-    figure.colorbar(colors, label="temperature")
-    axes.set(title="heat flows around holes")
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, columns=1) as (figure, axes):
+        colors = axes.imshow(field.T, cmap="inferno", origin="lower")
+        axes.contour(field.T, levels=12, colors="white", linewidths=0.5)
+        figure.colorbar(colors, label="temperature")
+        axes.set(title="heat flows around holes")
 
 
 if __name__ == "__main__":

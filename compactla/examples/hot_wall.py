@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import compactla as cla
+from compactla.examples.beside import drawing
 from compactla.krylov import gmres
 
 LENGTH, HEIGHT, LOWEST = 4.0, 1.0, 1e-4  # of the channel, and of the cells at the wall
@@ -162,27 +163,20 @@ def solve(M, rhs, P, rtol):
 
 
 def plot(path, channel, q, histories):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(3, 2))
     shape = len(channel.x) - 1, len(channel.y) - 1
-    colors = left.pcolormesh(channel.x, channel.y, q[:, 2].reshape(shape).T, cmap="inferno")
-    figure.colorbar(colors, label="T")
     centers = (channel.x[1:] + channel.x[:-1]) / 2, (channel.y[1:] + channel.y[:-1]) / 2
-    left.contour(*centers, q[:, 0].reshape(shape).T, [0.5], colors="white")  # where half of the fuel is burnt
-    left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall", ylabel="from the wall")
-    left.set_yscale("symlog", linthresh=LOWEST * 10)
-    for name, history in histories.items():
-        right.semilogy(history, label=f"{name}: {len(history)} iterations")
-    right.set(title="the last linear system", xlabel="iterations of GMRES(50)", ylabel="relative residual")
-    right.grid(alpha=0.3)
-    right.legend()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    print(f"plot: {path}")
+    with drawing(path, width_ratios=(3, 2)) as (figure, left, right):
+        colors = left.pcolormesh(channel.x, channel.y, q[:, 2].reshape(shape).T, cmap="inferno")
+        figure.colorbar(colors, label="T")
+        left.contour(*centers, q[:, 0].reshape(shape).T, [0.5], colors="white")  # where half of the fuel is burnt
+        left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall")
+        left.set_ylabel("from the wall")
+        left.set_yscale("symlog", linthresh=LOWEST * 10)
+        for name, history in histories.items():
+            right.semilogy(history, label=f"{name}: {len(history)} iterations")
+        right.set(title="the last linear system", xlabel="iterations of GMRES(50)", ylabel="relative residual")
+        right.grid(alpha=0.3)
+        right.legend()
 
 
 if __name__ == "__main__":

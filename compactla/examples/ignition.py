@@ -15,12 +15,13 @@ References
 """
 
 import argparse
-import time
+from functools import partial
 
 import numpy as np
 
 import compactla as cla
 from compactla import linalg
+from compactla.examples.beside import compare, drawing
 from compactla.examples.chemistry import HYDROGEN, KILO, stoichiometric
 
 G, A = 0.5, ([0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [2, 0, 1, 0])
@@ -80,19 +81,19 @@ def matrices(y, dt):
 
 
 def step(y, dt, factor, system):
-    """The gases in all cells after a step, and the seconds that its linear systems took."""
-    k, f = [], in_parts(HYDROGEN, y)
-    start = time.perf_counter()
-    solve = factor(*system)
-    spent = time.perf_counter() - start
+    """The gases in all cells after a step, and the right-hand sides of its stages."""
+    k, f, sides, solve = [], in_parts(HYDROGEN, y), [], factor(*system)
     for a, c in zip(A, C, strict=True):
         if any(a):
             f = in_parts(HYDROGEN, y + weighted(a, k))
-        b = G * (dt * f + weighted(c, k))
-        start = time.perf_counter()
-        k.append(solve(b))
-        spent += time.perf_counter() - start
-    return y + weighted(M, k), spent
+        sides.append(G * (dt * f + weighted(c, k)))
+        k.append(solve(sides[-1]))
+    return y + weighted(M, k), sides
+
+
+def solutions(factor, system, sides):
+    """What a step takes of a solver: factors of one matrix, and solutions for the right-hand sides."""
+    return np.array([*map(factor(*system), sides)])
 
 
 def weighted(weights, k):
@@ -122,45 +123,32 @@ def main(argv=None):
     }
     solvers = {"numpy.linalg.solve": numpys, "compactla.linalg": stacks, "BatchLU": Sparse(batch), **iterations}
     print(f"{batch.nm} cells of {HYDROGEN.n} unknowns, {batch.nnz} of {HYDROGEN.n**2} values are not always zero")
-    seconds, apart = {name: [] for name in solvers}, dict.fromkeys(solvers, 0.0)
-    for n in range(args.steps):
-        # a step by all solvers, or by the one whose result is kept
-        system, found = matrices(y, args.dt), {}
-        for name in solvers if n % 10 == 0 else ["BatchLU"]:  # all of them now and then
-            found[name], spent = step(y, args.dt, solvers[name], system)
-            seconds[name].append(spent)
-        for name in found if len(found) > 1 else ():
-            apart[name] = max(apart[name], abs(found[name] - found["numpy.linalg.solve"]).max())
-        y = found["BatchLU"]
-    # the report
-    least = {name: 1e3 * min(times) for name, times in seconds.items()}
-    for name, spent in least.items():
-        faster = least["numpy.linalg.solve"] / spent
-        print(f"{name:18} {spent:6.3g} ms a step, {faster:4.1f} times as fast as NumPy, {apart[name]:.0e} apart")
+    for _ in range(args.steps):
+        system = matrices(y, args.dt)
+        y, sides = step(y, args.dt, solvers["BatchLU"], system)
+    ways = {name: partial(solutions, solver, system, sides) for name, solver in reversed(solvers.items())}
+    found, seconds = compare({"BatchLU": ways.pop("BatchLU"), **ways})
+    for name, x in found.items():
+        print(f"{name}: {abs(x - found['numpy.linalg.solve']).max():.0e} apart")
     for name, method in iterations.items():
         print(f"{name}: {np.mean(method.counts):.2f} iterations in the mean, {np.max(method.counts)} at most")
     T, microseconds = KILO * y[:, -1], 1e6 * args.steps * args.dt
     print(f"after {microseconds:.3g} us: hottest {T.max():.0f} K, {(T > 2000).mean():.0%} of the cells have ignited")
     if args.plot:
-        plot(args.plot, args, y, least)
+        plot(args.plot, args, y, seconds)
 
 
-def plot(path, args, y, least):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(2, 3))
+def plot(path, args, y, seconds):
     field = KILO * y[:, -1].reshape(args.side, args.side)
-    colors = left.imshow(field, cmap="inferno", extent=(-2, 2, -2, 2))
-    figure.colorbar(colors, label="K")
-    left.set(title=f"temperature after {1e6 * args.steps * args.dt:.3g} us")
-    bars = right.barh([*least], least.values())
-    right.bar_label(bars, fmt="%.3g", padding=3)
-    right.invert_yaxis()
-    right.margins(x=0.1)
-    right.set(title=f"linear systems of {len(y)} cells in a step", xlabel="ms: one matrix, four right-hand sides")
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, width_ratios=(2, 3)) as (figure, left, right):
+        colors = left.imshow(field, cmap="inferno", extent=(-2, 2, -2, 2))
+        figure.colorbar(colors, label="K")
+        left.set(title=f"temperature after {1e6 * args.steps * args.dt:.3g} us")
+        bars = right.barh([*seconds], [1e3 * spent for spent in seconds.values()])
+        right.bar_label(bars, fmt="%.3g", padding=3)
+        right.invert_yaxis()
+        right.margins(x=0.1)
+        right.set(title=f"linear systems of {len(y)} cells in a step", xlabel="ms: one matrix, four right-hand sides")
 
 
 if __name__ == "__main__":

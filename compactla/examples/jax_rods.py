@@ -13,6 +13,7 @@ import numpy as np
 from jax import numpy as jnp
 
 import compactla.jax as cj
+from compactla.examples.beside import drawing
 
 CELLS, STEPS, DT = 40, 10, 0.02
 EYE = jnp.eye(2)
@@ -64,18 +65,13 @@ def main(argv=None):
 
 
 def plot(path, true, found):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    for axes, name, x, y in zip(
-        figure.subplots(1, 3), ("diffusivity of A", "diffusivity of B", "rate"), true.T, found.T, strict=True
-    ):
-        axes.loglog(x, y, ".", markersize=2)
-        axes.set(title=name, xlabel="true", ylabel="found")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_minor_formatter("")
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, columns=3) as (_, *grid):
+        names = "diffusivity of A", "diffusivity of B", "rate"
+        for axes, name, x, y in zip(grid, names, true.T, found.T, strict=True):
+            axes.loglog(x, y, ".", markersize=2)
+            axes.set(title=name, xlabel="true", ylabel="found")
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_minor_formatter("")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from compactla.examples.beside import beside_numpy
+from compactla.examples.beside import beside_numpy, drawing
 
 
 def molecule(atoms, rng):
@@ -71,21 +71,16 @@ def main(argv=None):
 
 
 def plot(path, off, distance, mirrored, expected):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
     groups = {"det(U V^T) = 1": ~mirrored, "det(U V^T) = -1": mirrored}
-    for axes, values in ((left, off), (right, distance)):
-        axes.hist([values[chosen] for chosen in groups.values()], bins=60, stacked=True, label=[*groups])
-        axes.set_ylabel("frames")
-    left.set(title="rotations", xlabel="off by so many degrees")
-    left.legend()
-    right.axvline(expected, color="k", label="expected")
-    right.set(title="atoms, root of the mean square", xlabel="distance from the molecule's")
-    right.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path) as (_, left, right):
+        for axes, values in ((left, off), (right, distance)):
+            axes.hist([values[chosen] for chosen in groups.values()], bins=60, stacked=True, label=[*groups])
+            axes.set_ylabel("frames")
+        left.set(title="rotations", xlabel="off by so many degrees")
+        left.legend()
+        right.axvline(expected, color="k", label="expected")
+        right.set(title="atoms, root of the mean square", xlabel="distance from the molecule's")
+        right.legend()
 
 
 if __name__ == "__main__":

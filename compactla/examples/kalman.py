@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from compactla.examples.beside import beside_numpy
+from compactla.examples.beside import beside_numpy, drawing
 
 
 def motion(states, dt=1.0, push=0.01):
@@ -93,22 +93,17 @@ def main(argv=None):
 
 
 def plot(path, truth, measured, states, surprise, some=6):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for x, style, name in ((truth, "k-", "true"), (measured, "r.", "measured"), (states, "b-", "filtered")):
-        tracks = left.plot(x[:, :some, 0, 0], x[:, :some, 1, 0], style, linewidth=1, markersize=2)
-        tracks[0].set_label(name)
-    left.set(title=f"some of {truth.shape[1]} objects", xlabel="x", ylabel="y")
-    left.legend()
     spread = 1.96 * 2 / math.sqrt(truth.shape[1])  # of the mean of so many squares of chi, of two degrees each
-    right.axhspan(2 - spread, 2 + spread, alpha=0.2, label="95% of consistent filters")
-    right.plot(surprise, label="innovations squared over S")
-    right.set(title="how filters are surprised", xlabel="step")
-    right.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path) as (_, left, right):
+        for x, style, name in ((truth, "k-", "true"), (measured, "r.", "measured"), (states, "b-", "filtered")):
+            tracks = left.plot(x[:, :some, 0, 0], x[:, :some, 1, 0], style, linewidth=1, markersize=2)
+            tracks[0].set_label(name)
+        left.set(title=f"some of {truth.shape[1]} objects", xlabel="x", ylabel="y")
+        left.legend()
+        right.axhspan(2 - spread, 2 + spread, alpha=0.2, label="95% of consistent filters")
+        right.plot(surprise, label="innovations squared over S")
+        right.set(title="how filters are surprised", xlabel="step")
+        right.legend()
 
 
 if __name__ == "__main__":

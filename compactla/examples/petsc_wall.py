@@ -12,6 +12,7 @@ import time
 import numpy as np
 from petsc4py import PETSc
 
+from compactla.examples.beside import drawing
 from compactla.examples.hot_wall import INFLOW, Channel
 from compactla.petsc import LinePC
 
@@ -65,17 +66,12 @@ def main(argv=None):
 
 
 def plot(path, histories):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for kind, history in histories.items():
-        axes.semilogy(history / history[0], label=f"{kind}: {len(history) - 1} iterations")
-    axes.set(title="GMRES in PETSc", xlabel="iterations", ylabel="relative residual")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, columns=1) as (_, axes):
+        for kind, history in histories.items():
+            axes.semilogy(history / history[0], label=f"{kind}: {len(history) - 1} iterations")
+        axes.set(title="GMRES in PETSc", xlabel="iterations", ylabel="relative residual")
+        axes.grid(alpha=0.3)
+        axes.legend()
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ once, and beside that by a loop over scipy.linalg.solve.
 """
 
 import argparse
-import functools
-import time
 import warnings
+from functools import partial
 
 import numpy as np
 import scipy.linalg
 
 from compactla import linalg
+from compactla.examples.beside import compare, drawing
 
 
 def portfolios(count, assets, groups, rng):
@@ -35,7 +35,7 @@ def portfolios(count, assets, groups, rng):
 
 def by_loop(K, f):
     """The solutions by SciPy, one system after the other."""
-    solve = functools.partial(scipy.linalg.solve, assume_a="sym", check_finite=False)
+    solve = partial(scipy.linalg.solve, assume_a="sym", check_finite=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # Z / X becomes huge, as it has to
         return np.stack([solve(k, g) for k, g in zip(K, f, strict=True)])
@@ -88,13 +88,8 @@ def main(argv=None):
     size = args.assets + args.constraints
     print(f"{args.problems} quadratic programs, {2 * args.iterations} systems of {size} equations for each")
     solvers = {"compactla.linalg": lambda K, f: linalg.solve(K, f, assume_a="sym"), "scipy.linalg": by_loop}
-    interior_point(solvers["compactla.linalg"], *problem, 1)  # compiles, or loads, the kernel
-    found, seconds = {}, {}
-    for name, solve in solvers.items():
-        start = time.perf_counter()
-        found[name] = interior_point(solve, *problem, args.iterations)
-        seconds[name] = time.perf_counter() - start
-        print(f"{name:17} {seconds[name]:.3g} s")
+    ways = {name: partial(interior_point, solve, *problem, args.iterations) for name, solve in solvers.items()}
+    found, seconds = compare(ways, rounds=2)
     (x, residual, gap), (theirs, *_) = found.values()
     print(f"residuals are {residual.max():.1e} at most, gaps {gap.max():.1e}")
     print(f"portfolios differ by {abs(x - theirs).max():.1e} at most")
@@ -104,18 +99,13 @@ def main(argv=None):
 
 
 def plot(path, seconds, x, Q, r):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.bar([*seconds], [*seconds.values()])
-    left.set(title="time", ylabel="s")
     risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
-    points = right.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
-    right.set(title="portfolios", xlabel="standard deviation", ylabel="return")
-    figure.colorbar(points, label="assets that are held")
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path) as (figure, left, right):
+        left.bar([*seconds], [*seconds.values()])
+        left.set(title="time", ylabel="s")
+        points = right.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
+        right.set(title="portfolios", xlabel="standard deviation", ylabel="return")
+        figure.colorbar(points, label="assets that are held")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ derivatives of a function, solves with mass matrices, and does the same with num
 """
 
 import argparse
-import time
+from functools import partial
 
 import numpy as np
 from numpy.polynomial import Legendre, legendre
 
 import compactla as cla
-from compactla.cpu.threads.sharing import THREADS
+from compactla.examples.beside import compare, drawing
 from compactla.gpu.devices import queue_on
 
 DIRECTIONS = "xyz"
@@ -54,25 +54,27 @@ def with_compactla(factors, u):
     return cla.kron_apply(factors, u)
 
 
+def products(apply, cases, u):
+    return [apply(factors, u) for factors in cases]
+
+
 def with_einsum(factors, u):
     return np.einsum("il,jm,kn,plmn->pijk", *factors, u, optimize=True)
 
 
-def timed(apply, cases, u, queue=None, rounds=3):
-    """Results, and the least time, of some products; on a device, where operands are before."""
-    if queue is not None:
-        import pyopencl.array
+def on_device(queue, cases, u):
+    """A way to compute products on a device, where the operands are before."""
+    import pyopencl.array
 
-        u, *flat = (pyopencl.array.to_device(queue, a) for a in (u, *(F for factors in cases for F in factors)))
-        cases = [flat[k : k + 3] for k in range(0, len(flat), 3)]
-    results, seconds = [], []
-    for _ in range(1 + rounds):
-        start = time.perf_counter()
-        results = [apply(factors, u) for factors in cases]
-        if queue is not None:
-            queue.finish()
-        seconds.append(time.perf_counter() - start)
-    return results, min(seconds[1:])
+    factors = [[pyopencl.array.to_device(queue, F) for F in case] for case in cases]
+    v = pyopencl.array.to_device(queue, u)
+
+    def products():
+        results = [with_compactla(case, v) for case in factors]
+        queue.finish()
+        return results
+
+    return products
 
 
 def main(argv=None):
@@ -83,9 +85,6 @@ def main(argv=None):
     parser.add_argument("--device", metavar="opencl[:NAME]", help="compute on an OpenCL device, too")
     parser.add_argument("--plot", metavar="FILE.png", help="draw errors of derivatives, and times")
     args = parser.parse_args(argv)
-    ways = [("compactla", with_compactla, None), ("einsum", with_einsum, None)]
-    if args.device:
-        ways.append((args.device, with_compactla, queue_on(args.device, "--device")))
     # values of a function at the points of all elements
     x, D, M = matrices(args.degree)
     n, eye = args.elements, np.eye(args.degree + 1)
@@ -99,53 +98,44 @@ def main(argv=None):
     inverse = np.linalg.inv(mass)
     tasks = {"gradient": cases, "mass solve": [[inverse] * 3]}
     right = cla.kron_apply([mass] * 3, u)
-    # times of all ways, and how far apart their results are
     times, found = {}, {}
     print(f"{len(u)} elements of {len(x)}^3 points")
     for task, factors in tasks.items():
         given = u if task == "gradient" else right
-        for library, apply, queue in ways:
-            found[task, library], times[task, library] = timed(apply, factors, given, queue)
-        ours, theirs = times[task, "compactla"], times[task, "einsum"]
-        print(f"{task}: compactla {ours:.3g} s on {THREADS} threads")
-        print(f"{task}: einsum    {theirs:.3g} s, {theirs / ours:.1f} times as long")
+        ways = {"compactla": partial(products, with_compactla, factors, given)}
+        ways["einsum"] = partial(products, with_einsum, factors, given)
         if args.device:
-            pairs = zip(found[task, args.device], found[task, "compactla"], strict=True)
-            apart = max(abs(there.get() - here).max() for there, here in pairs)
-            print(f"{task}: {args.device} {times[task, args.device]:.3g} s, {apart:.1e} apart")
+            ways[args.device] = on_device(queue_on(args.device, "--device"), factors, given)
+        print(f"{task}:")
+        found[task], times[task] = compare(ways)
+        for there, here in zip(found[task].get(args.device, []), found[task]["compactla"], strict=False):
+            print(f"{args.device}: {abs(there.get() - here).max():.1e} apart")
     # errors against the exact gradient
-    pairs = zip(found["gradient", "compactla"], gradient(*grid), strict=True)
+    pairs = zip(found["gradient"]["compactla"], gradient(*grid), strict=True)
     errors = [abs(ours - exact) for ours, exact in pairs]
     print(
         "derivatives are off by " + ", ".join(f"{e.max():.1e} ({d})" for e, d in zip(errors, DIRECTIONS, strict=True))
     )
-    (solved,) = found["mass solve", "compactla"]
+    (solved,) = found["mass solve"]["compactla"]
     print(f"mass solve is off by {abs(solved - u).max():.1e}")
     if args.plot:
         plot(args.plot, times, errors)
 
 
 def plot(path, times, errors):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    tasks = [*dict.fromkeys(task for task, _ in times)]
-    libraries = [*dict.fromkeys(library for _, library in times)]
-    width = 0.8 / len(libraries)
-    for k, library in enumerate(libraries):
-        heights = [1e3 * times[task, library] for task in tasks]
-        left.bar(np.arange(len(tasks)) + width * k, heights, width, label=library)
-    left.set_xticks(np.arange(len(tasks)) + 0.4 - width / 2, tasks)
-    left.set(title="all elements", ylabel="ms")
-    left.legend()
-    for error, direction in zip(errors, DIRECTIONS, strict=True):
-        largest = np.sort(error.max(axis=(1, 2, 3)))
-        right.semilogy(largest, label=f"along {direction}")
-    right.set(title="derivatives", xlabel="elements, by error", ylabel="largest error")
-    right.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path) as (_, left, right):
+        libraries = [*times["gradient"]]
+        width = 0.8 / len(libraries)
+        for k, library in enumerate(libraries):
+            heights = [1e3 * seconds[library] for seconds in times.values()]
+            left.bar(np.arange(len(times)) + width * k, heights, width, label=library)
+        left.set_xticks(np.arange(len(times)) + 0.4 - width / 2, [*times])
+        left.set(title="all elements", ylabel="ms")
+        left.legend()
+        for error, direction in zip(errors, DIRECTIONS, strict=True):
+            right.semilogy(np.sort(error.max(axis=(1, 2, 3))), label=f"along {direction}")
+        right.set(title="derivatives", xlabel="elements, by error", ylabel="largest error")
+        right.legend()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import compactla as cla
+from compactla.examples.beside import drawing
 from compactla.examples.hot_wall import INFLOW, Channel
 
 
@@ -70,17 +71,12 @@ def main(argv=None):
 
 
 def plot(path, device, histories):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for kind, history in histories.items():
-        axes.loglog(*zip(*history[1:], strict=True), label=f"with {kind}: {len(history) - 1} steps")
-    axes.set(title=f"BiCGSTAB in PyTorch, {device}", xlabel="seconds", ylabel="relative residual")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+    with drawing(path, columns=1) as (_, axes):
+        for kind, history in histories.items():
+            axes.loglog(*zip(*history[1:], strict=True), label=f"with {kind}: {len(history) - 1} steps")
+        axes.set(title=f"BiCGSTAB in PyTorch, {device}", xlabel="seconds", ylabel="relative residual")
+        axes.grid(alpha=0.3)
+        axes.legend()
 
 
 if __name__ == "__main__":
