@@ -96,16 +96,33 @@ class Loops:
     def rounds(self, count, pairs=False):
         """`each`, in an innermost loop: what is ahead is fetched there, bit by bit.
 
-        A loop of a known even count has two rounds at a time where they are to be `pairs`.
+        A loop of a known even count has two rounds at a time where they are to be `pairs`. Where it is known only later
+        whether anything is to be fetched there are two loops.
         """
-        start = self.ahead.advance(count) if self.ahead else None
         side = 2 if pairs and isinstance(count, int) and count > UNROLLED and count % 2 == 0 else 1
-        asked = self.ahead is not None and self.ahead.wanted is not None
-        for q in self.each(self.unknown(count // side) if side == 2 or asked else count):
-            for p in (q * side + k for k in range(side)):
-                if start is not None:
-                    self.ahead.fetch(start, p)
-                yield p
+        if self.ahead is None:
+            yield from self._rounds(count, side)
+            return
+        start, wanted = self.ahead.advance(count), self.ahead.wanted
+        if wanted is None:
+            yield from self._fetching(start, count, side)
+            return
+        with self.either(wanted) as (yes, no):
+            with yes:
+                yield from self._fetching(start, self.unknown(count), side)
+            with no:
+                yield from self._rounds(self.unknown(count), side)
+
+    def _rounds(self, count, side):
+        """`each`, so many at a time."""
+        for q in self.each(count if side == 1 else self.unknown(count // side)):
+            yield from (q * side + k for k in range(side))
+
+    def _fetching(self, start, count, side):
+        """The same, with what is ahead from the round `start` on."""
+        for p in self._rounds(count, side):
+            self.ahead.fetch(start, p)
+            yield p
 
     def fetch_ahead(self, matrices, rounds):
         """Let the `rounds` rounds of innermost loops to come, if there are any, fetch matrices of known size."""

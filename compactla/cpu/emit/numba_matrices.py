@@ -19,7 +19,7 @@ from compactla.cpu.emit.code import Code, elements
 from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.matrices import STORED, Matrix, shifted
 from compactla.cpu.emit.numba_vectors import fits, lift
-from compactla.cpu.emit.prefetch import PAGE
+from compactla.cpu.emit.prefetch import LEAST
 from compactla.cpu.emit.vectors import Vector
 from compactla.overlap import DATA
 
@@ -43,7 +43,7 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
     compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
 
-    Routines fetch what lies behind a matrix of a page or more ahead, if it is a part of a NumPy array of more than
+    Routines fetch what lies behind a matrix of 2 KB or more ahead, if it is a part of a NumPy array of more than
     `LARGE` bytes: in a loop over the matrices of an array that comes next.
     """
     # Refuse what is no array of vectors, and sizes that are no constants.
@@ -64,7 +64,7 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
     known = [size for size in (*sizes, *strides[:1]) if size is not None]
     nbytes = known[0] * known[2] * (a.dtype.bitwidth // 8) if len(known) == 3 else 0
-    followed = nbytes >= PAGE
+    followed = nbytes >= LEAST
     result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes, followed=followed)  # type: ignore[misc] # Numba's
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 

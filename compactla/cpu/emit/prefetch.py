@@ -2,7 +2,7 @@
 
 Kernels are bound by memory where the data is large, and the processor alone does not look far enough ahead: the tiles
 of a matrix are not read in the order in which they lie. So the innermost loops ask for a little of it in every round.
-It goes into the first level of the caches if there is room for it, else into the second.
+How it is best asked for depends on the processor: `compactla.cpu.emit.machine.fetching` says it.
 
 In a Numba function what comes next is not known, but likely: matrices of a large array are worked on one after the
 other. `compactla.cpu.emit.numba_matrices.matrix` sees how large the array is, when the function runs.
@@ -11,7 +11,6 @@ other. `compactla.cpu.emit.numba_matrices.matrix` sees how large the array is, w
 import functools
 import operator
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from llvmlite import ir
@@ -19,12 +18,13 @@ from numba.core import cgutils
 
 from compactla import routine
 from compactla.cpu.emit.index import INDEX, Index, Variable, is_known, value_of
-from compactla.cpu.emit.machine import first_cache
+from compactla.cpu.emit.machine import fetching, first_cache, second_cache
 from compactla.cpu.emit.matrices import Elements, itemsize
 
 BYTE = ir.IntType(8)
 BYTES = BYTE.as_pointer()
 LINE, PAGE = 64, 4096  # bytes
+LEAST = 2 << 10  # bytes of a matrix from which on others are fetched: what is smaller comes as fast by itself
 OFFSET = ir.IntType(32)
 
 
@@ -32,15 +32,18 @@ class Prefetch:
     """Contiguous matrices of one known size that are fetched into the cache side by side, some lines of each a round.
 
     Even progress on several of them at once is what the memory likes best; one large matrix is fetched as two halves.
-    Where matrices say how far `ahead` they want to look, it is done from there on, and not at all if none wants to.
+    Of matrices that have `packs` those that follow them are asked for as well, so that a line is asked for several
+    times. Where matrices say how far `ahead` they want to look, it is done from there on, if it is `wanted` at all.
     """
 
     def __init__(self, code, matrices, rounds):
         self.code = code
-        self.streams = [stream for A in matrices for stream in streams(code, A, rounds, alone=len(matrices) == 1)]
+        packs = packs_for(sum(map(nbytes, matrices)))
+        alone = len(matrices) == 1
+        self.streams = [stream for A in matrices for stream in streams(code, A, rounds, packs, alone)]
         wanted = [A.ahead != 0 for A in matrices if not is_known(A.ahead, 0)]
         self.wanted = functools.reduce(operator.or_, wanted) if wanted else None
-        self.first = nbytes(matrices[0]) * len(matrices) < first_cache()
+        self.first = fetching().first and nbytes(matrices[0]) * len(matrices) < first_cache()
         self.place = Variable(code.builder, 0)
 
     def advance(self, rounds):
@@ -51,20 +54,34 @@ class Prefetch:
 
     def fetch(self, start, p):
         """The cache lines of round p of those that begin with the round `start`."""
-        with nullcontext() if self.wanted is None else self.code.when(self.wanted):
-            for stream in self.streams:
-                for place in stream.places(start, p):
-                    prefetch(self.code.builder, place, first=self.first)
+        for stream in self.streams:
+            for place in stream.places(start, p):
+                prefetch(self.code.builder, place, first=self.first)
 
 
-def streams(code, A, rounds, alone):
-    """What there is to fetch of a matrix, in so many rounds."""
+def packs_for(size: int) -> int:
+    """Of how many of the next packs lines are asked for at a time, if they have so many bytes: all fit the cache."""
+    return max(1, min(fetching().packs, 3 * second_cache() // 4 // size - 1))
+
+
+def streams(code, A, rounds, packs, alone):
+    """What there is to fetch of a matrix, in so many rounds, and of others behind it up to so many packs.
+
+    Where no others are known to be behind it, or fit the cache, lines that are to be asked for several times are asked
+    for again half a matrix later, unless it is small.
+    """
     start = behind(code, code.builder.bitcast((A if A.half else A._replace(base=A.lowest)).base, BYTES), A.ahead)
+    count, step = A.packs
+    count = min(count, packs)
+    steps = [p * step * itemsize(A.element) for p in reversed(range(count))]
+    again = count == 1 < fetching().packs and nbytes(A) >= LEAST
+    delays = [0, rounds // 2] if again else [0]
     if A.half:
-        return [Triangle(code, start, A, rounds)]
+        return [Triangle(code, start, A, rounds, steps, delays)]
     parts = 2 if alone and nbytes(A) >= PAGE else 1
     size = nbytes(A) // parts
-    return [Whole(code, behind(code, start, part * size), -(-size // rounds)) for part in range(parts)]
+    starts = [behind(code, start, part * size) for part in range(parts)]
+    return [Whole(code, place, -(-size // rounds), steps, delays) for place in starts]
 
 
 def behind(code, start, offset):
@@ -73,22 +90,25 @@ def behind(code, start, offset):
 
 
 class Whole:
-    """Bytes that follow each other: a `step` in every round."""
+    """Bytes that follow each other: a `step` in every round, from several places on, and again some rounds later."""
 
-    def __init__(self, code, start, step):
-        self.code, self.start, self.step = code, start, step
+    def __init__(self, code, start, step, places, delays):
+        self.code, self.starts, self.step = code, [behind(code, start, place) for place in places], step
+        self.delays = delays
 
     def places(self, first, p):
         """Addresses of the lines of round p, counted from the `first`."""
-        start = behind(self.code, self.start, first * self.step)
-        return [behind(self.code, start, p * self.step + line) for line in range(0, self.step, LINE)]
+        lines = range(0, self.step, LINE)
+        rounds = [first + -delay for delay in self.delays]
+        there = [behind(self.code, start, place * self.step) for place in rounds for start in self.starts]
+        return [behind(self.code, start, p * self.step + line) for line in lines for start in there]
 
 
 class Triangle:
-    """The lines of a triangle of a matrix, by a table of their offsets: as many in every round."""
+    """The lines of a triangle of a matrix, by a table of their offsets: as many in every round, as of `Whole`."""
 
-    def __init__(self, code, start, A, rounds):
-        self.code, self.start = code, start
+    def __init__(self, code, start, A, rounds, places, delays):
+        self.code, self.starts, self.delays = code, [behind(code, start, place) for place in places], delays
         lines = lines_of_triangle(A)
         self.count = -(-len(lines) // rounds)
         used = self.count * rounds
@@ -100,9 +120,11 @@ class Triangle:
 
     def places(self, first, p):
         """Addresses of the lines of round p, counted from the `first`."""
-        code, entries = self.code, [(first + p) * self.count + k for k in range(self.count)]
+        code = self.code
+        entries = [(first + p - delay) * self.count + k for delay in self.delays for k in range(self.count)]
         known = [Index(code.builder, code.builder.and_(value_of(entry), INDEX(self.mask))) for entry in entries]
-        return [behind(code, self.start, code.entry(self.table, entry, OFFSET)) for entry in known]
+        offsets = [code.entry(self.table, entry, OFFSET) for entry in known]
+        return [behind(code, start, offset) for offset in offsets for start in self.starts]
 
 
 def lines_of_triangle(A: Elements) -> list[int]:
@@ -126,6 +148,11 @@ def nbytes(A: Elements) -> int:
     return A.m * A.n * A.vector.lanes * len(A.vector.parts) * itemsize(A.element)
 
 
+def successive(A: Elements, side: int = 1) -> Elements:
+    """A matrix to be fetched that others follow in memory, to be fetched as well; of `side` by side it is one."""
+    return A._replace(packs=(fetching().packs, side * nbytes(A) // itemsize(A.element)))
+
+
 def likely(name: str, given: Sequence, uplo: str | None) -> tuple[Elements, ...]:
     """The largest operands of a routine that are followed by what is likely to come next, to be fetched ahead."""
     operands = routine.named(name).operands if name in routine.names() else ()
@@ -133,4 +160,4 @@ def likely(name: str, given: Sequence, uplo: str | None) -> tuple[Elements, ...]
     followed = [(A, half) for A, half in zip(given, halves, strict=False) if isinstance(A, Elements)]
     followed = [(A, half) for A, half in followed if not is_known(A.ahead, 0)]
     most = max((nbytes(A) for A, _ in followed), default=0)
-    return tuple(A._replace(half=uplo if half else "") for A, half in followed if nbytes(A) == most)
+    return tuple(successive(A)._replace(half=uplo if half else "") for A, half in followed if nbytes(A) == most)

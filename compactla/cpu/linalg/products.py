@@ -12,7 +12,7 @@ from compactla.cpu.emit.call import Arguments, emitted, text_of
 from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.matrices import Elements, itemsize, native_width
 from compactla.cpu.emit.numba_matrices import KINDS
-from compactla.cpu.emit.prefetch import nbytes
+from compactla.cpu.emit.prefetch import nbytes, successive
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.products import Product, Scattered, over
 from compactla.cpu.run import FAR, SCALAR
@@ -186,7 +186,7 @@ def multiply(code, products, lo, hi, alpha, beta, words, a, b, c):
         # One product, while the matrices of another are fetched
         product = Product(code, A, B, C, n * count, count, products.conj, alpha, beta)
         if scale == "far":
-            following = [X.following(q) for X in operands]
+            following = [successive(X.following(q)) for X in operands]
             most = max(map(nbytes, following))
             code.fetch_ahead([X for X in following if nbytes(X) == most], product.rounds)
         product.emit()

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
-from compactla.cpu.emit.prefetch import BYTE, LINE
+from compactla.cpu.emit.prefetch import BYTE, LINE, successive
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
@@ -114,7 +114,7 @@ class Ordinary:
         size = self.m * self.n * step
         base = self.builder.inttoptr(self.starts[0].value, self.real.as_pointer())
         A = Elements(self.code, self.vector, base, self.m, self.n, self.n * step, step, V)
-        return (A._replace(base=A._shifted(size)),)
+        return (successive(A._replace(base=A._shifted(size))),)
 
     def _copy(self, action, W):
         code = self.code
