@@ -23,7 +23,7 @@ def product(code, vector, A, status):
     n = A.n
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
-    getrf.emit(code, W, ipiv, status.info)
+    getrf.emit(code, W, ipiv, status.info, left=False)
     status.doubt(W)
     number, exponent = determinant(code, W, ipiv)
     size = number.abs1()
