@@ -97,6 +97,12 @@ def has_halves() -> bool:
 
 
 @functools.cache
+def gathers():
+    """Whether the instruction that loads a vector from several places is faster than as many loads: AMD's is not."""
+    return not target()[1].startswith("znver")
+
+
+@functools.cache
 def caches() -> dict[str, tuple[int, int]]:
     """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
     found = {}

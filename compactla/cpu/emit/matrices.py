@@ -13,12 +13,13 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, is_known, value_of
-from compactla.cpu.emit.machine import machine
+from compactla.cpu.emit.machine import gathers, machine
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector, alike
 
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
 HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
+BYTE = ir.IntType(8)
 BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
 STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 
@@ -272,6 +273,17 @@ class Elements:
     def gathered(self, i: IntOrIndex, j: IntOrIndex, offsets: Lanes) -> Lanes:
         """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
         b, part = self.code.builder, self.vector.part
+        if not gathers():
+            small = ir.IntType(32)
+            starts = [b.extract_element(offsets.parts[0], small(lane)) for lane in range(part.count)]
+            found = []
+            for im in (0, self.im)[: len(self.vector.parts)]:
+                base, x = b.bitcast(self._at(i, j, im), BYTE.as_pointer()), ir.Constant(part, ir.Undefined)
+                for lane, start in enumerate(starts):
+                    there = b.bitcast(b.gep(base, [start], source_etype=BYTE), self.element.as_pointer())
+                    x = b.insert_element(x, b.load(there, typ=self.element), small(lane))
+                found.append(x)
+            return Lanes(b, self.vector, *found)
         flags = ir.Constant(ir.VectorType(ir.IntType(1), part.count), [1] * part.count)
         places = self._places(i, j, offsets)
         parts = [self._apart("gather", part, [where, flags, ir.Constant(part, ir.Undefined)]) for where in places]

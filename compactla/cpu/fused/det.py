@@ -26,7 +26,7 @@ def product(code, vector, A, status, factors=()):
     n = A.n
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
-    getrf.emit(code, W, ipiv, status.info)
+    getrf.emit(code, W, ipiv, status.info, left=False)
     status.doubt(W)
     for X, value in zip(factors, (W, ipiv)):  # noqa: B905 - there may be none
         X.write(value)

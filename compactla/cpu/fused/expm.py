@@ -53,7 +53,7 @@ def expm(code, vector, A, X, status):
     left, right = both.block(0, 0, n, n), both.block(0, n, n, n)
     fill(code, left, lambda i, j: V[i, j] - T[i, j])
     fill(code, right, lambda i, j: T[i, j] + T[i, j])
-    getrf.emit(code, both, code.room(integers(vector), n, 1), status.info)
+    getrf.emit(code, both, code.room(integers(vector), n, 1), status.info, left=False)
     trsm.emit(code, left, right, uplo="U")
     fill(code, W, lambda i, j: right[i, j])
     for i in code.each(n):

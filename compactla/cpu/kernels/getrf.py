@@ -133,14 +133,15 @@ def search(code, A, q0, s, threshold):
     return (A[q, q].abs1() >= least).select(code.broadcast(q, kind), place[0, 0])
 
 
-def factor_panel(code, A, ipiv, info, first, q0, width, threshold):
-    """Factor some columns from q0 on, and swap rows of all."""
-    zeros = []
+def factor_panel(code, A, ipiv, info, first, q0, width, threshold, left):
+    """Factor some columns from q0 on, and swap rows of all, or, if those on the `left` are not, from q0 on."""
+    zeros, start = [], 0 if left else q0
+    swapped = A.block(0, start, A.m, A.n - start)
     for s in range(width):
         q = q0 + s
         place = search(code, A, q0, s, threshold)
         ipiv[q, 0] = place.astype(ipiv.vector.dtype)
-        swap_where_wanted(code, A, q, place)
+        swap_where_wanted(code, swapped, q, place)
         zero, inverse = reciprocal(A[q, q])
         zeros.append(zero)
         below = q + 1
@@ -187,7 +188,10 @@ def in_panels(A):
 
 
 @routine
-def getrf(code: Code, A: Elements, ipiv: Any, info: Any, first: Any = 0, threshold: Any = 1, ahead: Any = ()) -> None:
+def getrf(
+    code: Code, A: Elements, ipiv: Any, info: Any, first: Any = 0, threshold: Any = 1, left: bool = True,
+    ahead: Any = (),
+) -> None:  # fmt: skip
     """A <- L\\U with row interchanges for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -203,6 +207,9 @@ def getrf(code: Code, A: Elements, ipiv: Any, info: Any, first: Any = 0, thresho
     threshold : number
         A row stays where it is if its element is at least so many times the largest that it could be swapped for. The
         constant 1 is compiled in.
+    left : bool
+        The constant False leaves rows of L where they were when they were made, where only U is wanted, and what stands
+        on its right in A.
     ahead : tuple of matrices
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
@@ -211,19 +218,20 @@ def getrf(code: Code, A: Elements, ipiv: Any, info: Any, first: Any = 0, thresho
     steps = code.min(A.m, A.n)
     count = in_panels(A) if known and threshold == 1 else steps
     for q, width in code.panels(count, PANEL):
-        factor_panel(code, A, ipiv, info, first, q, width, threshold)
+        factor_panel(code, A, ipiv, info, first, q, width, threshold, left)
         subtract_panel(code, A, q, width)
     if known and count < steps:
         rest, pivots = A.block(count, count, A.m - count, A.n - count), ipiv.block(count, 0, steps - count, 1)
         factor(code, rest, pivots, info, first + count)
         if count:
-            swap_left(code, A.block(count, 0, rest.m, count), pivots)
+            swap_left(code, A.block(count, 0, rest.m, count), pivots, left)
 
 
-def swap_left(code, L, ipiv):
-    """Swap rows of L, which fit registers, as `factor` did of what is right of it; rows of `ipiv` count from there."""
+def swap_left(code, L, ipiv, wanted):
+    """Let rows of `ipiv` count from the first, and swap rows of L, which fit registers, as `factor` did, if wanted."""
     places = [ipiv[q, 0] for q in range(ipiv.m)]
     for q, row in enumerate(places):
         ipiv[q, 0] = row + row.constant(L.n)
-    with code.when(anywhere(code, [~(row == row.constant(q)) for q, row in enumerate(places)])):
-        blend(code, L, places)
+    if wanted:
+        with code.when(anywhere(code, [~(row == row.constant(q)) for q, row in enumerate(places)])):
+            blend(code, L, places)

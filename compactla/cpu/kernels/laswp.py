@@ -53,18 +53,24 @@ def exchange(column, flags):
 
 
 def swap(code, B, q, place):
-    """Swap row q of B with row `place` of each lane."""
+    """Swap row q of B with row `place` of each lane.
+
+    Numbers are collected and put where they belong one by one: stores of vectors through masks take twice the time.
+    """
     b = code.builder
     rows = [code.index(b.extract_element(place.parts[0], SMALL(lane))) for lane in range(B.vector.lanes)]
-    flags = [place == code.broadcast(row, place.vector) for row in rows]
     above, *others = (B.block(row, 0, 1, B.n) for row in (q, *rows))
     with code.loop(B.n) as j:
-        mine = top = above[0, j]
-        for other, flag in zip(others, flags, strict=True):
-            top = other.masked(0, j, flag, top)
-        for other, flag in zip(others, flags, strict=True):
-            other.store_masked(0, j, flag, mine)
-        above[0, j] = top
+        mine, tops = above[0, j], []
+        for im, part in zip((0, B.im), mine.parts, strict=False):
+            places = [other.pointer(0, j, im + lane) for lane, other in enumerate(others)]
+            top = part
+            for lane, there in enumerate(places):
+                top = b.insert_element(top, b.load(there, typ=B.element), SMALL(lane))
+            for lane, there in enumerate(places):
+                b.store(b.extract_element(part, SMALL(lane)), there)
+            tops.append(top)
+        above[0, j] = mine._new(*tops)
 
 
 def swap_columns(code, first, second, wanted):

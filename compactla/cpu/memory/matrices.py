@@ -234,11 +234,16 @@ class Ordinary:
         return rows
 
     def _store_halves(self, rows, pointers):
-        """Store rows, which are in halves as `_halves` loads them."""
+        """Store rows, which are in halves as `_halves` loads them.
+
+        The halves of a cache line follow each other: the lines of all matrices may be of one set of the cache, which
+        holds few, where they are a multiple of 4096 bytes apart.
+        """
         half = len(pointers) // 2
-        for part in range(2):
-            for k, row in enumerate(rows[part * half :][:half]):
-                for side in range(2):
+        for side in range(2):
+            for k in range(half):
+                for part in range(2):
+                    row = rows[part * half + k]
                     x = self.tile.shuffle(row, row, range(side * half, side * half + half))
                     pointer = self._behind(pointers[side * half + k], part * half * self.item)
                     self.builder.store(x, self.builder.bitcast(pointer, x.type.as_pointer()), 1)
