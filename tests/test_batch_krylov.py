@@ -346,6 +346,33 @@ def test_factors_made_in_passing(rng):
     assert np.array_equal(x, y) and np.array_equal(first.residual, again.residual) and first.converged.all()
 
 
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+def test_what_incomplete_factors_drop(rng, dtype):
+    """Products with A M by what M drops, also beside a system one of whose pivots is replaced."""
+    n, rtol = 18, RTOL[np.dtype(dtype).char.lower()]
+    i, j = np.indices((n, n))
+    mask = ((i + 2 * j) % 7 > 0) | (i == j)
+    parts = np.nonzero(mask)[1], np.append(0, mask.sum(1).cumsum())
+    data, b = values(rng, NM, *parts, dtype, 6), random(rng, (NM, n), dtype)
+    singular = data.copy()
+    singular[3, 0] = 0  # the first pivot
+    A, B = cla.BatchCSR((data, *parts)), cla.BatchCSR((singular, *parts))
+    others = np.arange(NM) != 3
+    for solve in (krylov.gmres, krylov.bicgstab):
+        M, L = krylov.ILU0(A), krylov.ILU0(B)
+        x, report = solve(A, b, M=M, rtol=rtol)
+        y, beside = solve(B, b, M=L, rtol=rtol)
+        _, plain = solve(lambda v: A @ v, b, M=M, rtol=rtol)
+        assert M._tiles(A.pattern).dropped.n == n and L.info[3] == 1 and not L.info[others].any()
+        assert report.converged.all() and abs(report.iterations - plain.iterations).max() <= 1
+        assert (norms(dense(data, *parts, n), x, b) <= 2 * report.residual).all()
+        assert same_bits(x[others], y[others]) and beside.converged[3]
+        assert (norms(dense(singular, *parts, n), y, b) <= 2 * beside.residual)[3]
+    kept, again = krylov.gmres(A, b, M=M, rtol=rtol)
+    first, report = krylov.gmres(A, b, M=krylov.ILU0(A), rtol=rtol)
+    assert same_bits(first, kept) and np.array_equal(report.iterations, again.iterations)
+
+
 def test_zero_pivots(rng):
     a = random(rng, (3, 4, 4), np.float64)
     a[1, 0, 0] = 0

@@ -11,6 +11,7 @@ from numba import carray, types
 
 from compactla.cpu.compile import compiled_once
 from compactla.cpu.threads.pool import BOX, hand_out, pointer
+from compactla.types import Array
 
 # Words of the kernels of `compactla.cpu.krylov` that a step changes.
 FIRST, STRIDE, COUNT, OTHER, OTHERS, SCALE, OF_DOTS = 4, 5, 6, 7, 8, 9, 11
@@ -18,7 +19,7 @@ MADE, ROW, SOURCE, STEP, SOURCES, OF_COMBINE = 4, 5, 6, 7, 8, 16
 
 
 @compiled_once
-def subtract(products, column, j, found, modified):
+def subtract(products: Array, column: Array, j: int, found: Array, modified: bool) -> Array:
     """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
 
     Modified Gram-Schmidt takes the products of vector j with those before, `found[0]`, too.
@@ -37,7 +38,9 @@ def subtract(products, column, j, found, modified):
 
 
 @compiled_once
-def rotate(columns, rotations, rhs, j, below, eps):
+def rotate(
+    columns: Array, rotations: Array, rhs: Array, j: int, below: float, eps: float
+) -> tuple[int, float]:  # fmt: skip
     """Make column j triangular. Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual."""
     h, size = columns[j], below
     for k in range(j + 1):
@@ -66,7 +69,7 @@ def rotate(columns, rotations, rhs, j, below, eps):
 
 
 @compiled_once
-def substitute(columns, rhs):
+def substitute(columns: Array, rhs: Array) -> Array:
     """The solution with the upper triangle of which these are the columns; no diagonal is zero."""
     y = rhs.copy()
     for k in range(len(y) - 1, -1, -1):

@@ -95,7 +95,7 @@ def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> 
     """The factors of packs of values, in tiles, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
-    where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
+    where = tiles.entries, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, tiles.mask
     args = 0, npack, V, values.m, tiles.count, tiles.extra, *lists, address(values.data), address(factors.data), info
     kernel = lu_kernel(dtype, V, tiles.size, tiles.incomplete)
@@ -106,7 +106,7 @@ def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> 
 @functools.cache
 def lu_kernel(dtype, V, size, incomplete):
     column = column_form(dtype, width(dtype, V), V)
-    return compiled(lu_batch, (*[INT] * 4, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
+    return compiled(lu_batch, (*[INT] * 4, *[INTS] * 7, INT, INT, INTS), column, size, incomplete)
 
 
 def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", launch: Launch = NOW) -> None:
@@ -147,10 +147,10 @@ def solve(
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
-    lists: Any = [M.order] * 7
+    lists: Any = [M.order] * 5
     if fresh:
         tiles = M.pattern
-        lists = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask
+        lists = tiles.entries, tiles.rows, tiles.starts, tiles.products, tiles.mask
     dropped = M.pattern.dropped if kept else A.pattern
     rest = dropped.indptr, dropped.indices, M.info if fresh or kept else M.order
     count, extra = (M.pattern.count, M.pattern.extra) if fresh or kept else (0, 0)
@@ -165,7 +165,7 @@ def solve(
 
 
 TOLD = INT, *[INTS] * 4, INT, INT, INT
-SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, INT, *[INTS] * 10, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, INT, *[INTS] * 8, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
 def places_of_rooms(dtype, size):

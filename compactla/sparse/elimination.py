@@ -175,8 +175,9 @@ class Tiles:
         Where in the tiles the values are.
     sources : ndarray of int64
         Which of the values each number in the tiles is, -1 where there is none.
-    zeros, ones : ndarray of int64
-        Where in the tiles zeros and ones are before elimination: ones are on the diagonal behind the last pivot.
+    entries : ndarray of int64
+        What each number in the tiles is before elimination: a value, by its number, or -1 for zero, or -2 for one,
+        which is on the diagonal behind the last pivot.
     mask : ndarray of int64
         For each number in the tiles, -1 if a value is there, or a one; else the place behind the tiles for what
         incomplete factors drop there.
@@ -199,20 +200,20 @@ class Tiles:
         place[order] = np.arange(self.n)
         self.places = self.at(place[pattern.rows], place[pattern.indices])
         behind = np.arange(self.n, m * size)
-        self.ones = self.at(behind, behind)
-        self.mask = np.zeros(self.count, np.int64)
-        self.mask[self.places] = self.mask[self.ones] = -1
-        self.zeros = np.flatnonzero(self.mask == 0)
+        self.entries = np.full(self.count, -1)
+        self.entries[self.places], self.entries[self.at(behind, behind)] = np.arange(len(self.places)), -2
+        absent = self.entries == -1
+        self.mask = np.where(absent, 0, -1)
         self.taken = taken
         self.dropped, self.extra = None, int(incomplete)
         if incomplete and len(tiles.indices) == m * m:
             number = np.arange(self.count)
             tile, place = np.divmod(number, size**2)
             i, j = self.rows[tile] * size + place // size, self.indices[tile] * size + place % size
-            some = number[(self.mask == 0) & (i < self.n) & (j < self.n)]
+            some = number[absent & (i < self.n) & (j < self.n)]
             if len(some) <= DROPPED * len(self.places):
                 some = some[np.lexsort((j[some], i[some]))]
-                self.mask[self.zeros], self.mask[some] = len(some), np.arange(len(some))
+                self.mask[absent], self.mask[some] = len(some), np.arange(len(some))
                 self.dropped = Pattern.of(i[some], j[some], self.n)
                 self.extra += len(some)
 

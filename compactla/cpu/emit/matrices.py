@@ -118,7 +118,7 @@ def rounded(builder, x, element):
     return x
 
 
-def splat(builder, vector, scalar):
+def splat(builder: ir.IRBuilder, vector: Vector, scalar: Any) -> Any:
     """A vector with the scalar in every lane."""
     first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
     order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)

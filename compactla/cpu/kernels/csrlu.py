@@ -4,10 +4,7 @@ Tiles that are kept are those of `compactla.sparse.elimination.Tiles`, T of size
 one column of vectors, tile by tile and in these row by row.
 """
 
-import functools
 from collections.abc import Callable
-
-from numba import njit
 
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
@@ -15,6 +12,7 @@ from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.matrices import itemsize
 from compactla.cpu.emit.numba_matrices import at, lanes_of, parse_form, parts_of
 from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.getrfnp import reciprocal
 
 SUMS = 8  # of multiply-adds, one of which waits for the one before
@@ -79,13 +77,17 @@ def less_products(code, A, size, count, factors):
 
 
 @routine
-def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None, dropped=None, ahead=()):
+def csrlu(
+    code, A, entries, F, size, rows, indices, diagonal, starts, products, info, mask=None, dropped=None, ahead=()
+):
     """F <- L\\U without pivoting for V sparse matrices of one pattern, in a Numba function.
 
     Parameters
     ----------
+    A, entries : matrix, array of int64
+        One column, the values, and which of them each number of the tiles is, or -1 for zero, or -2 for one.
     F : matrix
-        One column: the tiles of A, and then those of L and U, with reciprocals of the pivots in place of these.
+        One column, which gets the tiles of L and U, with reciprocals of the pivots in place of these.
     size : int
         A constant: rows and columns of a tile.
     rows, indices, diagonal, starts, products : array of int64
@@ -102,20 +104,22 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
     ahead : tuple of matrices
         Columns that are fetched into the cache meanwhile, as many numbers of each as the tiles have.
     """
-    some = range(size)
+    some, fixed = range(size), code.room(F.vector, 2)  # zero and one
+    for number in range(2):
+        fixed[number, 0] = code.zero(F.vector).constant(number)
     with code.loop(F.m // (size * size)) as t:
         # Subtract the products that belong to tile t.
-        for A in ahead:
-            fetch(code, A, t * (size * size), size * size)
+        for B in ahead:
+            fetch(code, B, t * (size * size), size * size)
         i, j = code.entry(rows, t), code.entry(indices, t)
-        A = tile_at(code, F, t, size)
-        first = code.entry(starts, t)
+        target, first = tile_at(code, F, t, size), code.entry(starts, t)
 
         def factors(p, first=first):
             pair = (first + p) * 2
             return [tile_at(code, F, code.entry(products, pair + side), size) for side in range(2)]
 
-        tile = less_products(code, A, size, code.entry(starts, t + 1) - first, factors)
+        given = Given(code, A, entries, fixed, t, size)
+        tile = less_products(code, given, size, code.entry(starts, t + 1) - first, factors)
         own, other = (code.entry(diagonal, x) for x in (i, j))
 
         def kept(r, c, t=t):
@@ -159,7 +163,24 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
         # Store it.
         for r in some:
             for c in some:
-                A[r, c] = tile[r, c]
+                target[r, c] = tile[r, c]
+
+
+class Given:
+    """A tile as it is before elimination."""
+
+    def __init__(self, code, values, entries, fixed, t, size):
+        self.code, self.values, self.entries, self.fixed, self.first = code, values, entries, fixed, t * (size * size)
+        self.n, self.vector = size, values.vector
+
+    def __getitem__(self, ij):
+        b, (i, j) = self.code.builder, ij
+        entry = self.code.entry(self.entries, self.first + (i * self.n + j))
+        there, parts = (entry >= 0).value, []
+        for im, same in zip((0, self.values.im), (0, self.fixed.im), strict=True):
+            place = b.select(there, self.values.pointer(entry, 0, im), self.fixed.pointer(-1 - entry, 0, same))
+            parts.append(self.values._replace(vector=self.values.vector.reals, base=place)[0, 0].parts[0])
+        return Lanes(b, self.values.vector, *parts[: len(self.values.vector.parts)])
 
 
 @routine
@@ -240,24 +261,13 @@ def solved(y, D, x, back, unit):
                 x[r, c] = multiple.fma(x[q, c], x[r, c])
 
 
-@functools.partial(njit, error_model="numpy", inline="always")
-def enter(A, F, places, zeros, ones):
-    """F <- the tiles of A"""
-    for t in zeros:
-        F[t, 0] = 0
-    for t in ones:
-        F[t, 0] = 1
-    for t in range(A.m):
-        F[places[t], 0] = A[t, 0]
-
-
 def lu_batch(column: str, size: int, incomplete: bool) -> Callable:
     """Kernel for the factors of packs lo to hi, of tiles of this size; or for those without fill."""
     width, parts = lanes_of(column), parts_of(column)
 
     def kernel(
-        lo, hi, V, nnz, count, extra, places, zeros, ones, rows, indices, diagonal, starts, products, mask,
-        data, factors, info,
+        lo, hi, V, nnz, count, extra, entries, rows, indices, diagonal, starts, products, mask, data,
+         factors, info,
     ):  # fmt: skip
         pack = parts * V
         for p in range(lo, hi):
@@ -265,16 +275,15 @@ def lu_batch(column: str, size: int, incomplete: bool) -> Callable:
                 A = at(data, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
                 start = p * (count + extra) * pack + v
                 F = at(factors, start, count, 1, pack, pack, V, column)
-                enter(A, F, places, zeros, ones)
                 found = info[p * V + v :]
                 if incomplete:
                     D = at(factors, start + count * pack, extra, 1, pack, pack, V, column)
-                    csrlu(F, size, rows, indices, diagonal, starts, products, found, mask, D)
+                    csrlu(A, entries, F, size, rows, indices, diagonal, starts, products, found, mask, D)
                 else:
                     following = min(p + 1, hi - 1)
-                    A = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)
+                    B = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)
                     G = at(factors, following * count * pack + v, count, 1, pack, pack, V, column)
-                    csrlu(F, size, rows, indices, diagonal, starts, products, found, ahead=(A, G))
+                    csrlu(A, entries, F, size, rows, indices, diagonal, starts, products, found, ahead=(B, G))
 
     return kernel
 

@@ -18,7 +18,7 @@ from compactla.cpu.emit.numba_matrices import at, form, lanes_of, pack_at, parse
 from compactla.cpu.emit.numba_vectors import abs1, broadcast, conj, maximum, select, sqrt
 from compactla.cpu.emit.vectors import Flags, Lanes, Mask, Vector
 from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, row_sum
-from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
+from compactla.cpu.kernels.csrlu import csrlu, csrlusv, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
 from compactla.krylov_methods import METHODS
@@ -246,7 +246,7 @@ def solve_batch(
 
     def kernel(
         lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, count,
-        extra, places, zeros, ones, tile_rows, starts, products, mask, d_indptr, d_indices, info, vectors, rows,
+        extra, entries, tile_rows, starts, products, mask, d_indptr, d_indices, info, vectors, rows,
         columns, restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         # Work space, for as many lanes as are solved at a time.
@@ -262,11 +262,12 @@ def solve_batch(
             for v in range(0, V, width):
                 # The matrix and its preconditioner, then vectors and results.
                 A = pack_at(data, p, v, V, nnz, 1, packed), indptr, indices
-                lists = places, zeros, ones, tile_rows, m_indices, diagonal, starts, products, mask
+                lists = entries, tile_rows, m_indices, diagonal, starts, products, mask
                 given = pack_at(m_data, p, v, V, of_m, 1, packed)
                 behind = (p * of_m + count) * V * parts + v
                 beside = at(m_data, behind, extra, 1, V * parts, V * parts, V, packed)
-                found, rest = made(given, beside, F, D, lists, info[p * V + v :])
+                following = pack_at(m_data, min(p + 1, hi - 1), v, V, of_m, 1, packed)
+                found, rest = made(given, following, beside, F, D, lists, info[p * V + v :])
                 dropped = rest, d_indptr, d_indices, irregular
                 M = (found, m_indptr, m_indices, diagonal, order, kind, size, Z, *dropped)
                 if kept:
@@ -287,13 +288,12 @@ def factored(size):
     Or it leaves the values as they are, and what is beside them, if the size is zero.
     """
 
-    def given(values, beside, F, D, lists, info):
+    def given(values, following, beside, F, D, lists, info):
         return values, beside
 
-    def made(values, beside, F, D, lists, info):
-        places, zeros, ones, rows, indices, diagonal, starts, products, mask = lists
-        enter(values, F, places, zeros, ones)
-        csrlu(F, size, rows, indices, diagonal, starts, products, info, mask, D)
+    def made(values, following, beside, F, D, lists, info):
+        entries, rows, indices, diagonal, starts, products, mask = lists
+        csrlu(values, entries, F, size, rows, indices, diagonal, starts, products, info, mask, D, (following,))
         return F, D
 
     return made if size else given

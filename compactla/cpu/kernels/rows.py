@@ -7,8 +7,9 @@ while some are worked on makes it slower, be they in the second cache or in the 
 from llvmlite import ir
 from numba.core import cgutils
 
+from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.machine import machine
-from compactla.cpu.emit.matrices import splat
+from compactla.cpu.emit.matrices import Elements, splat
 from compactla.cpu.kernels.krylov import word
 
 AT_ONCE = 8 if machine()[1] >= 32 else 4  # rows
@@ -23,7 +24,7 @@ def total(code, x):
 
 
 @word()
-def products(code, V, X, S):
+def products(code: Code, V: Elements, X: Elements, S: Elements) -> None:
     """S[t, k] <- the product of row t of X and row k of V, of which X has few and as many as is known."""
     b = code.builder
     for first, extent in code.panels(V.m, AT_ONCE):
@@ -45,7 +46,7 @@ def products(code, V, X, S):
 
 
 @word()
-def add_rows(code, V, H, Y):
+def add_rows(code: Code, V: Elements, H: Elements, Y: Elements) -> None:
     """Row t of Y <- itself plus the sum of H[k, t] times row k of V; Y has as many rows as is known."""
     b, vector = code.builder, V.vector
     for first, extent in code.panels(V.m, AT_ONCE):

@@ -28,6 +28,9 @@ def is_small(cost: float) -> bool:
     return cost < 3 * GRAIN
 
 
+boxes: np.ndarray
+
+
 def park():
     """Make boxes for the helpers of this process, which start when they are first needed."""
     global boxes
