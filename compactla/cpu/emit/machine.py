@@ -11,6 +11,7 @@ from numba.core.registry import cpu_target
 DIVISIONS = {"znver4": {64: 9, 32: 6}, "znver5": {64: 8, 32: 8}}
 OTHERS = {64: 24, 32: 16}
 NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
+HALVED = {"znver4"}  # CPUs that do a multiply-add of registers in a cycle, by halves, and not two
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -62,6 +63,11 @@ def machine() -> tuple[int, int]:
 def has_half() -> bool:
     """Whether numbers of 16 bits are converted by instructions."""
     return target()[0].startswith(ARM) or has("f16c")
+
+
+def is_halved() -> bool:
+    """Whether a multiply-add of registers is begun in a cycle, not two."""
+    return target()[1] in HALVED
 
 
 def division(bits: int) -> int:
