@@ -3,6 +3,7 @@
 from typing import Any
 
 from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.machine import is_halved
 from compactla.cpu.emit.matrices import Elements, held, tallest, tile_size
@@ -28,6 +29,7 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
     for ij in tile:
         c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
     spare = held(C.vector) - (C.m * C.n + C.n + 1)  # registers
+    begun = literal and beta == 1
     for A, B in products:
         for p in code.rounds(A.n, pairs=spare > 1):
             b = [B[p, j] for j in range(C.n)]
@@ -37,7 +39,8 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
                     continue
                 a = -a if literal and alpha == -1 else a
                 for j in columns:
-                    c[i, j] = a.fma(b[j], c[i, j])
+                    c[i, j] = a * b[j] if is_known(p, 0) and not begun else a.fma(b[j], c[i, j])
+            begun = True
     if literal:
         for ij in tile:
             C[ij] = c[ij]
