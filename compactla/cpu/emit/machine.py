@@ -13,7 +13,7 @@ DIVISIONS = {"znver4": {64: 9, 32: 6}, "znver5": {64: 8, 32: 8}}
 OTHERS = {64: 24, 32: 16}
 NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
 # CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
-HALVERS = {"znver4"}
+HALVED = {"znver4"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -67,100 +67,6 @@ def has_half() -> bool:
     return target()[0].startswith(ARM) or has("f16c")
 
 
-def division(bits: int) -> int:
-    """Multiply-adds of registers in the time of a division, of numbers of so many bits."""
-    return DIVISIONS.get(target()[1], OTHERS)[bits]
-
-
-def divides(bits: int) -> bool:
-    """Whether reciprocals are always best left to the divider."""
-    return division(bits) <= NEWTON
-
-
-def divided(count: int, work: float, bits: int, parts: int = 1, newton: int = NEWTON) -> set[int]:
-    """Which of `count` reciprocals are left to the divider, which works beside Newton's iteration on the others.
-
-    Beside them there are so many multiply-adds of real registers to do. A reciprocal of numbers of two parts is two.
-    """
-
-    def duration(some):
-        return max(parts * some * division(bits), work + parts * (count - some) * newton)
-
-    some = min(range(count, -1, -1), key=duration)
-    return {q for q in range(count) if q * some % count < some}
-
-
-@functools.cache
-def has_halves() -> bool:
+def is_halved() -> bool:
     """Whether an instruction on half a register takes half the time."""
-    return target()[1] in HALVERS and machine()[0] == 64
-
-
-@functools.cache
-def gathers():
-    """Whether the instruction that loads a vector from several places is faster than as many loads: AMD's is not."""
-    return not target()[1].startswith("znver")
-
-
-@functools.cache
-def caches() -> dict[str, tuple[int, int]]:
-    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
-    found = {}
-    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size, shared = (
-            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
-        )
-        if kind != "Instruction" and size.endswith("K"):
-            spans = [span.split("-") for span in shared.split(",")]
-            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
-    return found
-
-
-def first_cache() -> int:
-    """Bytes of the cache next to a core; 32 KB if they are not known."""
-    return caches().get("L1", (32 << 10, 1))[0]
-
-
-def second_cache() -> int:
-    """Bytes of the second cache of a core; 256 KB if they are not known."""
-    return caches().get("L2", (256 << 10, 1))[0]
-
-
-class Fetching(NamedTuple):
-    """How what comes next is best fetched into the caches.
-
-    Attributes
-    ----------
-    packs : int
-        Of how many of the next packs a part is asked for at a time, as long as they fit the second cache: each line is
-        asked for so often.
-    first : bool
-        Whether they go into the first cache if there is room for them, instead of the second.
-    """
-
-    packs: int
-    first: bool
-
-
-@functools.cache
-def fetching() -> Fetching:
-    """How this processor is asked for what comes next.
-
-    AMD's drop what they are asked for while too much is on its way: who asks once gets two thirds of what a copy moves,
-    who asks for three packs at a time nine tenths; less goes into the first cache than into the second. Intel's drop
-    nothing, and gain nothing by any of it.
-    """
-    if target()[1].startswith("znver"):
-        return Fetching(packs=3, first=False)
-    return Fetching(packs=1, first=True)
-
-
-@functools.cache
-def past_caches() -> int:
-    """Bytes from which on what is written goes past the caches.
-
-    The last cache of most CPUs is twice as fast as memory and more. That of Intel's with AVX-512, which all cores of a
-    socket share, is not: copies of 8 MB and more past it take a half to a quarter of the time.
-    """
-    shared = machine()[0] == 64 and not target()[1].startswith("znver")
-    return 4 << 20 if shared else 32 << 20
+    return target()[1] in HALVED and machine()[0] == 64
