@@ -1,4 +1,4 @@
-"""The CPU that Numba compiles for: its registers, and what it does faster than others."""
+"""The CPU that Numba compiles for: its registers and caches."""
 
 import functools
 from pathlib import Path
@@ -6,8 +6,6 @@ from pathlib import Path
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
-# CPUs, by LLVM's names, whose division is faster than Newton's iteration: Zen 5 divides 8 numbers in 4 cycles.
-DIVIDERS = {"znver5"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -62,12 +60,6 @@ def has_half() -> bool:
 
 
 @functools.cache
-def divides():
-    """Whether reciprocals are best left to the divider."""
-    return target()[1] in DIVIDERS
-
-
-@functools.cache
 def caches() -> dict[str, tuple[int, int]]:
     """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
     found = {}
@@ -86,12 +78,6 @@ def first_cache() -> int:
     return caches().get("L1", (32 << 10, 1))[0]
 
 
-@functools.cache
-def past_caches() -> int:
-    """Bytes from which on what is written goes past the caches.
-
-    The last cache of most CPUs is twice as fast as memory and more. That of Intel's with AVX-512, which all cores of a
-    socket share, is not: copies of 8 MB and more past it take a half to a quarter of the time.
-    """
-    shared = machine()[0] == 64 and not target()[1].startswith("znver")
-    return 4 << 20 if shared else 32 << 20
+def last_cache() -> int:
+    """Bytes of the last cache of a core; 32 MB if they are not known."""
+    return max((size for size, _ in caches().values()), default=32 << 20)
