@@ -57,10 +57,12 @@ def main(argv=None, formatwarning=None) -> None:
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
     solve.add_argument("--plot", metavar="FILE.png", help="draw the convergence histories")
     command.register(commands)
-    tune = commands.add_parser("tune", help="find the fastest kernels for an OpenCL device")
+    tune = commands.add_parser("tune", help="find the fastest kernels for an OpenCL device, or choices for the CPU")
     tune.set_defaults(run=run_tune)
     tune.add_argument("routine", nargs="?", metavar="ROUTINE", help="default: all routines")
-    tune.add_argument("--device", default="opencl", metavar="opencl[:NAME]", help="default: the first OpenCL device")
+    tune.add_argument(
+        "--device", default="opencl", metavar="cpu|opencl[:NAME]", help="default: the first OpenCL device"
+    )
     dtypes = [dtype.name for dtype in DTYPES.values()]
     tune.add_argument("--dtype", action="append", choices=dtypes, help="may be repeated (default: float64, float32)")
     tune.add_argument("--storage", choices=tuple(STORAGE), help="of factors, for `solve` and `solve_few` alone")
@@ -261,6 +263,15 @@ def describe_info(info, what: str) -> str:
 
 
 def run_tune(args) -> None:
+    if args.device == "cpu":
+        given = {"ROUTINE": args.routine, "--dtype": args.dtype, "--storage": args.storage}
+        for name, value in given.items():
+            if value:
+                raise ValueError(f"{name} is {value}, must be left out with --device cpu, which measures its choices")
+        from compactla.bench import tune_cpu
+
+        tune_cpu.tune()
+        return
     from compactla.bench.tune import tune_all
 
     tune_all(args.routine, args.device, args.dtype or ("float64", "float32"), args.storage or "")

@@ -314,7 +314,7 @@ def write(path, content):
         (["solve", "zero.npz"], r"data has shape \(0, 0, 0\), must be \(blocks, b, b\)"),
         (["tune", "gemm", "--storage", "float16"], "--storage is float16, must be left out for gemm"),
         (["tune", "abacus"], "ROUTINE is abacus, must be one of axpy, .*, solve_few"),
-        (["tune", "--device", "cpu"], "--device is cpu, must be opencl or opencl:NAME"),
+        (["tune", "gemm", "--device", "cpu"], "ROUTINE is gemm, must be left out with --device cpu"),
         (["tune", "--device", "opencl:"], "--device is opencl:, must be cpu, opencl or opencl:NAME"),
     ],
 )

@@ -224,7 +224,7 @@ def tune_all(routine: str | None, device: Any, dtypes: Sequence, storage: str = 
         raise ValueError(f"--storage is {storage}, must be left out for {routine}, which is no solve")
     found = named(device, "--device")
     if not found:
-        raise ValueError(f"--device is {device}, must be opencl or opencl:NAME")
+        raise ValueError(f"--device is {device}, must be cpu, opencl or opencl:NAME")
     device = found[0]
     cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in choices.searches()[r].sizes]
     with Tuner(device) as tuner, progress_bar(len(cases), routine) as bar:

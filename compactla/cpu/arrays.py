@@ -11,7 +11,7 @@ import numpy as np
 from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import parts
-from compactla.cpu.emit.machine import past_caches
+from compactla.cpu.emit.choices import past_caches
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.prefetch import LINE, PAGE
 from compactla.cpu.memory.packing import (

@@ -17,6 +17,7 @@ from compactla.calls.plans import Plans
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit.call import Arguments, emitted, text_of
+from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
 from compactla.cpu.emit.prefetch import LEAST, nbytes, successive
@@ -24,8 +25,7 @@ from compactla.cpu.threads.sharing import divided, share
 from compactla.dtypes import REAL
 from compactla.view import View
 
-# Bytes of operands from which on they are fetched ahead, and results are written past the caches.
-FAR = 8_000_000
+FAR = choices().far  # bytes of operands
 # Sizes up to which kernels know how many lanes a pack has; larger ones may become slower by that.
 SMALL, SMALL_COMPLEX = 8, 5
 SCALAR = {"f": types.float64, "c": types.complex128}

@@ -14,8 +14,8 @@ from compactla.calls.launch import NOW
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
+from compactla.cpu.emit.choices import past_caches
 from compactla.cpu.emit.index import INDEX, value_of
-from compactla.cpu.emit.machine import past_caches
 from compactla.cpu.emit.matrices import Elements, native_width
 from compactla.cpu.emit.numba_matrices import KINDS, fence
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector

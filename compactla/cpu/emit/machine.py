@@ -1,19 +1,11 @@
-"""The CPU that Numba compiles for: its registers, and what it does faster than others."""
+"""The CPU that Numba compiles for: its registers and caches."""
 
 import functools
 from pathlib import Path
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
-# Multiply-adds of registers that a CPU does in the time of a division, by LLVM's name and the bits of a number: Zen 4
-# divides 8 numbers in 9 cycles, beside 9 of them, Zen 5 in 4, beside 8. What holds for others was measured on Xeons.
-DIVISIONS = {"znver4": {64: 9, 32: 6}, "znver5": {64: 8, 32: 8}}
-OTHERS = {64: 24, 32: 16}
-NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
-# CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
-HALVED = {"znver4"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -67,6 +59,30 @@ def has_half() -> bool:
     return target()[0].startswith(ARM) or has("f16c")
 
 
-def is_halved() -> bool:
-    """Whether an instruction on half a register takes half the time."""
-    return target()[1] in HALVED and machine()[0] == 64
+@functools.cache
+def caches() -> dict[str, tuple[int, int]]:
+    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
+    found = {}
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size, shared = (
+            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+        )
+        if kind != "Instruction" and size.endswith("K"):
+            spans = [span.split("-") for span in shared.split(",")]
+            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+    return found
+
+
+def first_cache() -> int:
+    """Bytes of the cache next to a core; 32 KB if they are not known."""
+    return caches().get("L1", (32 << 10, 1))[0]
+
+
+def second_cache() -> int:
+    """Bytes of the second cache of a core; 256 KB if they are not known."""
+    return caches().get("L2", (256 << 10, 1))[0]
+
+
+def last_cache() -> int:
+    """Bytes of the last cache of a core; 32 MB if they are not known."""
+    return max((size for size, _ in caches().values()), default=32 << 20)

@@ -12,8 +12,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+from compactla.cpu.emit.choices import gathers
 from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, is_known, value_of
-from compactla.cpu.emit.machine import gathers, machine
+from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector, alike
 
 TALLEST = 6

@@ -2,7 +2,7 @@
 
 Kernels are bound by memory where the data is large, and the processor alone does not look far enough ahead: the tiles
 of a matrix are not read in the order in which they lie. So the innermost loops ask for a little of it in every round.
-How it is best asked for depends on the processor: `compactla.cpu.emit.machine.fetching` says it.
+How it is best asked for depends on the processor: `compactla.cpu.emit.choices.fetching` says it.
 
 In a Numba function what comes next is not known, but likely: matrices of a large array are worked on one after the
 other. `compactla.cpu.emit.numba_matrices.matrix` sees how large the array is, when the function runs.
@@ -17,8 +17,9 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla import routine
+from compactla.cpu.emit.choices import fetching
 from compactla.cpu.emit.index import INDEX, Index, Variable, is_known, value_of
-from compactla.cpu.emit.machine import fetching, first_cache, second_cache
+from compactla.cpu.emit.machine import first_cache, second_cache
 from compactla.cpu.emit.matrices import Elements, itemsize
 
 BYTE = ir.IntType(8)

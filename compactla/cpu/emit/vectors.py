@@ -15,8 +15,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+from compactla.cpu.emit import choices
 from compactla.cpu.emit.index import Condition
-from compactla.cpu.emit.machine import divides, machine
+from compactla.cpu.emit.machine import machine
 
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 
@@ -207,7 +208,7 @@ class Lanes:
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
 
         With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from and the CPU is none that `divides`. It may be NaN for zeros and infinities where
+        an estimate to start from and the CPU does not divide as fast. It may be NaN for zeros and infinities where
         `regular` says that there are none, of real numbers.
         """
         b = self.builder
@@ -222,7 +223,7 @@ class Lanes:
 
     def _inverse(self, x, many, regular=False):
         b, one = self.builder, self.real.constant(1).parts[0]
-        rcp14 = self._estimate("rcp14") if many and not divides(self.vector.real.bitwidth) else None
+        rcp14 = self._estimate("rcp14") if many and not choices.divides(self.vector.real.bitwidth) else None
         if rcp14 is None:
             return b.fdiv(one, x)
         estimate = result = rcp14(x)

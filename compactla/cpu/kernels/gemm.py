@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from compactla.cpu.emit.choices import is_halved
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.machine import is_halved
 from compactla.cpu.emit.matrices import Elements, held, tallest, tile_size
 
 # More elements of C than this in one tile make it wait for its stores; columns from which on its tiles are narrow.

@@ -5,11 +5,11 @@ import operator
 from typing import Any
 
 from compactla.checks import option
+from compactla.cpu.emit.choices import NEWTON, divided
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
 from compactla.cpu.emit.failures import factor
 from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.machine import NEWTON, divided
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.trsm import solve_rows

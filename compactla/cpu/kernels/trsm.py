@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from compactla.checks import option
+from compactla.cpu.emit.choices import divided
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.machine import divided
 from compactla.cpu.emit.matrices import Elements, held, tile_size
 from compactla.view import lower_left
 

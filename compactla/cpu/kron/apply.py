@@ -14,7 +14,7 @@ from compactla.calls.launch import NOW, Launch, limited
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, parts, width
 from compactla.cpu.emit.call import text_of
-from compactla.cpu.emit.machine import is_halved
+from compactla.cpu.emit.choices import is_halved
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.kron import by_rows

@@ -13,13 +13,12 @@ import numba
 import numpy as np
 
 from compactla.calls.launch import NOW, Launch
+from compactla.cpu.emit.choices import choices
 from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
-# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much
-# is the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
-GRAIN = 32_768
+GRAIN = choices().grain  # least work of a thread
 EQUAL = np.zeros(0, np.int64)  # no offsets
 
 
