@@ -35,7 +35,7 @@ def of_sizes(M, size, lines):
     return C, size, C.toarray() * coupled[np.ix_(row, row)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.complex64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("parts", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_preconditioner(rng, queue, dtype, parts):
     M, size, T, lines = trimmed(rng, dtype)
