@@ -9,8 +9,10 @@ import scipy.sparse
 import compactla as cla
 import reference
 from cases import random, same_bits
+from compactla.gpu.devices import new_queue
 from compactla.lines.sizes import LineSizes
 from compactla.oracle import THRESHOLD
+from drivers import working_devices
 from systems import scattered
 
 LENGTHS = [1, 7, 3, 3, 12, 1, 5, 2]
@@ -35,7 +37,7 @@ def of_sizes(M, size, lines):
     return C, size, C.toarray() * coupled[np.ix_(row, row)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.complex64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("parts", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_preconditioner(rng, queue, dtype, parts):
     M, size, T, lines = trimmed(rng, dtype)
@@ -72,10 +74,11 @@ def test_relaxation(rng, queue, scheme):
 
 
 @pytest.mark.slow
-def test_several_devices_share_lines(rng, devices):
+def test_several_devices_share_lines(rng):
     M, size, T, lines = trimmed(rng, np.float64)
     r = random(rng, M.shape[0], np.float64)
-    P = cla.LinePreconditioner(M, lines, size, queue=devices)
+    queues = [new_queue(device) for device in (working_devices() * 2)[:2]]
+    P = cla.LinePreconditioner(M, lines, size, queue=queues)
     assert reference.solve_ratio(T[None], P.solve(r), r) < THRESHOLD
 
 

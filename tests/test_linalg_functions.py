@@ -174,11 +174,16 @@ def test_equations_that_fail(name, rng):
     given = matrices(name, rng, 3, "d")
     function, others = getattr(linalg, name), np.delete(np.arange(11), 4)
     good = function(*given)
-    given[-1][4, 0, 0] = np.inf
-    with pytest.raises(ValueError, match="infs or NaNs: 1 of 11 matrices, at 4"):
-        function(*given)
-    x = function(*given, on_error="nan")
-    assert np.isnan(x[4]).all() and same_bits(x[others], good[others])
+    for i, array in enumerate(given):
+        wrong = [a.copy() for a in given]
+        wrong[i][4, 0, 0] = np.inf
+        if name == "solve_sylvester" and array is given[-1]:  # which SciPy takes
+            assert np.isnan(function(*wrong)[4]).all()
+        else:
+            with pytest.raises(ValueError, match="infs or NaNs: 1 of 11 matrices, at 4"):
+                function(*wrong)
+        x = function(*wrong, on_error="nan")
+        assert np.isnan(x[4]).all() and same_bits(x[others], good[others])
     for a, shape in ((given[0][0], given[-1].shape), (given[0][:, :2], given[0].shape)):
         with pytest.raises(ValueError):
             function(a, *given[1:-1], np.ones((*shape[:-2], 7, 5)))

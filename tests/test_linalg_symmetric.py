@@ -163,18 +163,18 @@ def test_pairs_that_fail(rng, n):
     assert np.array_equal(linalg.eigh(a[0], b=b[0])[0], w[0]) or n > 96
     empty = linalg.eigh(a[:0].astype(np.complex64), b=b[:0].astype(np.complex64))  # as all that NumPy computes
     assert [x.dtype for x in empty] == [np.float32, np.complex64]
-    b[3], a[6, 1, 0] = -1, np.nan
+    b[3], a[6, 1, 0], b[2, 1, 1] = -1, np.nan, np.inf
     match = "b is not positive definite, or eigenvalues did not converge: "
-    for x, y in ((a[:6], b[:6]), (a[4:], b[4:])):
+    for x, y in ((a[3:6], b[3:6]), (a[4:], b[4:]), (a[:3], b[:3])):
         with pytest.raises(np.linalg.LinAlgError, match=match):
             linalg.eigh(x, b=y)
         with pytest.raises(np.linalg.LinAlgError, match=match):
             linalg.eigvalsh(x, b=y)
     found = linalg.eigh(a, b=b, on_error="nan")
-    others = np.delete(np.arange(NM), [3, 6])
+    others = np.delete(np.arange(NM), [2, 3, 6])
     for x, y in zip(found, (w, V), strict=True):
-        assert np.isnan(x[[3, 6]]).all() and (np.array_equal(x[others], y[others]) if n < 96 else True)
-    assert np.isnan(linalg.eigvalsh(a, b=b, on_error="nan")[[3, 6]]).all()
+        assert np.isnan(x[[2, 3, 6]]).all() and (np.array_equal(x[others], y[others]) if n < 96 else True)
+    assert np.isnan(linalg.eigvalsh(a, b=b, on_error="nan")[[2, 3, 6]]).all()
 
 
 def test_arguments_of_pairs(rng):

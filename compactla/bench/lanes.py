@@ -120,9 +120,10 @@ def counting(module: str, places: list[int], register: int) -> str:
 
 def counts_of(line: str, register: int) -> tuple[int, int, int]:
     """Instructions, lanes and operations of a line of LLVM's code, for registers of so many bytes."""
-    direct, called = DIRECT.match(line), CALLED.match(line)
-    kind = TYPE.search(direct[1] if direct else called[1]) if direct or called else None
-    if kind is None:
+    called = CALLED.match(line)
+    found = called or DIRECT.match(line)
+    kind = found and TYPE.search(found[1])
+    if not kind:
         return 0, 0, 0
     lanes = int(kind[1] or 1)
     registers = max(-(-lanes * SIZE[kind[2]] // register), 1)

@@ -156,7 +156,7 @@ def reduced(b, a, UPLO):
     b, a = (whole(lower(x), lower(x, -1 if UPLO == "L" else 1)) for x in (b, a))
     inverse = _numpy.inv(_numpy.cholesky(b))
     c = inverse @ a @ inverse.conj().swapaxes(-1, -2)
-    unknown = ~np.isfinite(c).all((-1, -2))
+    unknown = ~(np.isfinite(c) & np.isfinite(b)).all((-1, -2))
     c = np.where(unknown[..., None, None], np.eye(c.shape[-1], dtype=c.dtype), c)
     return c, unknown, inverse.conj().swapaxes(-1, -2)
 

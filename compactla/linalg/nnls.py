@@ -135,5 +135,6 @@ NNLS = Stacked(
     work=lambda m, n, **_: m * n * n + n**4 / 2,
     numpy=with_scipy,
     failure=Failure("Maximum number of iterations reached", RuntimeError, seen=lambda x, rnorm: np.isnan(rnorm)),
+    paired=24,
     limits=Limits(64, extent=lambda m, n, **_: max(n, m * n // 192)),
 )

@@ -103,7 +103,7 @@ WORDS = {"general": "gen", "symmetric": "sym", "hermitian": "her", "positive def
 WORDS |= {word: word for word in WORDS.values()}
 
 
-def whole(a, assume_a, uplo):
+def whole(a: np.ndarray, assume_a: str, uplo: str) -> np.ndarray:
     """The matrices of which one triangle is read."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise LinAlgError(f"a has shape {a.shape}, must be (..., n, n)")

@@ -23,7 +23,8 @@ def solve_sylvester(
         Matrices. Stacks are broadcast against each other.
     on_error : {"raise", "nan"}, optional
         Treatment of matrices with infinities or NaN: "raise" raises an error that names them, "nan" fills their results
-        with NaN and leaves all others as they are.
+        with NaN and leaves all others as they are. Those in the `q` of `solve_sylvester` make solutions NaN either way,
+        as in SciPy.
     compute : {"double", "same"}, optional
         Computation dtype of single precision: "double", or the "same", which is faster. Default: double.
     threads : int, optional
@@ -38,7 +39,7 @@ def solve_sylvester(
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit together, matrices are not finite, the type of an argument is not supported, or an option
+        If shapes do not fit together, `a` or `b` is not finite, the type of an argument is not supported, or an option
         is none of the above.
 
     See Also
@@ -183,7 +184,10 @@ def solved(
     if not all(a.size for a in arrays):
         return function.numpy(*arrays)
     arrays = [a if a.dtype.char in "fdFD" and not double else a.astype(np.result_type(a, "d")) for a in arrays]
-    arrays, bad = finite(dict(zip(named, arrays, strict=True)), on_error)
+    known = "nan" if function is SYLVESTER else on_error  # of which SciPy does not look at q
+    arrays[:-1], bad = finite(dict(zip([*named][:-1], arrays[:-1], strict=True)), on_error)
+    arrays[-1:], others = finite({"q": arrays[-1]}, known)
+    bad = others if bad is None else bad if others is None else np.broadcast_to(bad, lead) | others
     (x,) = function(arrays, (), on_error, compute, threads)
     if bad is not None:
         x[np.broadcast_to(bad, lead)] = np.nan
