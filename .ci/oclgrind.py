@@ -58,6 +58,7 @@ def main():
         "OCLGRIND_DATA_RACES": "1",
         "OCLGRIND_UNINITIALIZED": "1",
         "OCLGRIND_MAX_ERRORS": "1000000",
+        "OCLGRIND_NUM_THREADS": "1",
         "PYTEST_PLUGINS": "oclgrind",
         "PYTHONPATH": str(ROOT / ".ci"),
         "NUMBA_OPT": "0",
@@ -67,8 +68,15 @@ def main():
         for file, names in TESTS.items()
         for name in names.split() or [""]
     ]
-    options = "--numprocesses=auto", "--show-capture=no", "-k", "not numba"
-    return subprocess.run([PYTHON, "-m", "pytest", *options, *tests], cwd=ROOT, env=os.environ | environment).returncode
+
+    def run(*options):
+        command = PYTHON, "-m", "pytest", "--show-capture=no", "-k", "not numba", *options, *tests
+        return subprocess.run(command, cwd=ROOT, env=os.environ | environment).returncode
+
+    if (code := run("--numprocesses=auto")) != 1:
+        return code
+    print("What failed runs again by itself: Oclgrind once took memory that was written for memory that was not")
+    return run("--last-failed")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,8 +1,8 @@
 """Arrays of other libraries as arguments, and results as arrays of theirs.
 
 A function that takes such arrays is decorated with `accepts_foreign`. What it is given becomes an
-`compactla.cuda.arrays.Array` where it lies, and what it returns becomes an array of the library again. Calls that it
-makes itself see nothing but the former.
+`compactla.cuda.arrays.Array` where it lies, or an array of NumPy where that is on the host, and what it returns becomes
+an array of the library again. Calls that it makes itself see nothing but the former.
 
 Nothing of CUDA is imported before an array in its memory is there.
 """
@@ -60,16 +60,25 @@ def in_cuda(x: Any) -> bool:
     return hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("cupy.cuda")
 
 
-def adopt(x: Any, name: str) -> Any:
-    """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is."""
+def adopt(x: Any, name: str, hosts: list | None = None) -> Any:
+    """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is.
+
+    With `hosts` an array on the host becomes one of NumPy, in the same memory, and both are appended there.
+    """
     kind = type(x)
     if kind is tuple or kind is list:
         if not any(map(root, set(map(type, x)))):
             return x
-        return kind(adopt(a, f"{name}[{i}]") for i, a in enumerate(x))
+        return kind(adopt(a, f"{name}[{i}]", hosts) for i, a in enumerate(x))
     package, is_queue = root(kind), name.partition("[")[0] in ("queue", "device")
-    if not package or not in_cuda(x):
+    if not package:
         return x
+    if not in_cuda(x):
+        if hosts is None:
+            return x
+        a = of_host(x, name)
+        hosts.append((x, a))
+        return a
     theirs = _libraries().library(package)
     index = theirs.device(x)
     try:
@@ -101,24 +110,55 @@ def hand_back(x: Any) -> Any:
     return kind(map(hand_back, x)) if kind is tuple or kind is list else x
 
 
-def accepts_foreign(function: Function) -> Function:
-    """Let a function take arrays of other libraries that are in CUDA memory, and return such."""
+def of_host(x: Any, name: str) -> np.ndarray:
+    """An array of another library, on the host, as one of NumPy: read-only if it had to be copied."""
+    plain = x.resolve_conj().resolve_neg() if hasattr(x, "resolve_conj") else x
+    try:
+        a = np.asarray(plain)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} is a {type(x).__name__}, must be an array: {error}") from None
+    if plain is not x:
+        a.flags.writeable = False
+    return a
+
+
+def as_given(found: Any, hosts: list) -> Any:
+    """A result for arrays on the host: what of it is an array of NumPy becomes one of the library of the first."""
+    if isinstance(found, tuple | list):
+        kind: Any = type(found)
+        parts = [as_given(x, hosts) for x in found]
+        return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+    if type(found) is not np.ndarray:
+        return found
+    for x, a in hosts:
+        if found is a:
+            return x
+    x, _ = hosts[0]
+    if root(type(x)) == "torch":
+        return importlib.import_module("torch").from_numpy(found)
+    return x.__array_namespace__().asarray(found) if hasattr(x, "__array_namespace__") else found
+
+
+def accepts_foreign(function: Function, host: bool = True) -> Function:
+    """Let a function take arrays of other libraries that are in CUDA memory, or on the `host` too, and return such."""
     names = [*inspect.signature(function).parameters]
 
     @functools.wraps(function)
     def call(*args, **keywords):
         if _calls.inside:
             return function(*args, **keywords)
+        hosts = [] if host else None
         if len(args) <= len(names):  # others are refused
-            args = [x if type(x) in _plain else adopt(x, name) for x, name in zip(args, names)]  # noqa: B905 - is slower
+            args = [x if type(x) in _plain else adopt(x, name, hosts) for x, name in zip(args, names)]  # noqa: B905 - is slower
         if keywords:
-            keywords = {name: x if type(x) in _plain else adopt(x, name) for name, x in keywords.items()}
+            keywords = {name: x if type(x) in _plain else adopt(x, name, hosts) for name, x in keywords.items()}
         _calls.inside = True  # as inner_calls does, which takes longer
         try:
             found = function(*args, **keywords)
         finally:
             _calls.inside = False
-        return hand_back(found)
+        found = hand_back(found)
+        return as_given(found, hosts) if hosts else found
 
     return call  # type: ignore[return-value] # has that signature
 
@@ -131,10 +171,8 @@ def on_vectors(function: Callable, x: Any, name: str) -> Any:
         with inner_calls():
             found = function(adopt(x, name))
         return hand_back(found)
-    found = function(np.asarray(x.resolve_conj() if hasattr(x, "resolve_conj") else x))
-    if root(type(x)) == "torch":
-        return importlib.import_module("torch").from_numpy(found)
-    return x.__array_namespace__().asarray(found) if hasattr(x, "__array_namespace__") else found
+    a = of_host(x, name)
+    return as_given(function(a), [(x, a)])
 
 
 class _Within:

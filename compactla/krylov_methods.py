@@ -21,6 +21,7 @@ def ends(words, eps, exponents):
     """
     add, apply, copy, keep, maximum, norm = words.add, words.apply, words.copy, words.keep, words.maximum, words.norm
     number, record, scale, select, subtract = words.number, words.record, words.scale, words.select, words.subtract
+    follow, precondition = words.follow, words.precondition
     infinity = math.inf
     powers = tuple(2.0 ** (exponents >> shift) for shift in range(1, exponents.bit_length()))
     few = 2.0 ** (exponents // 32)  # how far b may be from one
@@ -76,6 +77,12 @@ def ends(words, eps, exponents):
         apply(A, X, Y)
         resize(Y, a)
 
+    def through(A, a, M, X, Z, Y):
+        """Z <- M X, and Y <- A Z, for which M may know a shorter way."""
+        precondition(M, X, Z)
+        follow(A, M, X, Z, Y)
+        resize(Y, a)
+
     def measure(size, running):
         """The power of two for A or M, by how large its first product is where systems are running."""
         return inverse(select(running, size, number(1.0, size)), many)
@@ -95,13 +102,13 @@ def ends(words, eps, exponents):
         out[0, 0], out[1, 0], out[3, 0] = count, size * unit, unit
         out[2, 0] = select((size <= limit) & (size < infinity), unit * b, zero)
 
-    inverse, resize, multiply = map(words.compiled, (inverse, resize, multiply))
-    return (*map(words.compiled, (begin, measure, finish, leave)), multiply, resize)
+    inverse, resize, multiply, through = map(words.compiled, (inverse, resize, multiply, through))
+    return (*map(words.compiled, (begin, measure, finish, leave)), multiply, through, resize)
 
 
 def cg(words, eps, exponents):
     """Conjugate gradients, for Hermitian positive definite A and M."""
-    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
+    begin, measure, finish, leave, multiply, _, resize = ends(words, eps, exponents)
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
     number, precondition, record = words.number, words.precondition, words.record
     select, vector = words.select, words.vector
@@ -151,10 +158,9 @@ def cg(words, eps, exponents):
 
 def bicgstab(words, eps, exponents):
     """Stabilized bi-conjugate gradients, for any A; a step that ends half way, since it is there, counts as one."""
-    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
+    begin, measure, finish, leave, _, through, resize = ends(words, eps, exponents)
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
-    abs1, number, precondition = words.abs1, words.number, words.precondition
-    record, select, vector = words.record, words.select, words.vector
+    abs1, number, record, select, vector = words.abs1, words.number, words.record, words.select, words.vector
     infinity = math.inf
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
@@ -168,8 +174,7 @@ def bicgstab(words, eps, exponents):
             copy(R, P)
             rho = dot(shadow, R)
             while running.any():
-                precondition(M, P, Z)
-                multiply(A, a, Z, Q)
+                through(A, a, M, P, Z, Q)
                 sigma = dot(shadow, Q)
                 if is_new:
                     a, is_new = measure(abs1(sigma) / (size * size), running), False
@@ -186,8 +191,7 @@ def bicgstab(words, eps, exponents):
                 running = running & (size > limit) & (size < infinity)
                 if not running.any():
                     break
-                precondition(M, R, Z)
-                multiply(A, a, Z, T)
+                through(A, a, M, R, Z, T)
                 omega = dot(T, R) / dot(T, T).real
                 running = running & (abs1(omega) > 0) & (abs1(omega) < infinity)
                 add(running, X, omega, Z)
@@ -216,7 +220,7 @@ def gmres(words, eps, exponents, left=False):
     twice. What remains of it counts as nothing below 8 `eps` times the largest product with A, and a system that is
     singular so far is left where it is.
     """
-    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
+    begin, measure, finish, leave, multiply, through, resize = ends(words, eps, exponents)
     add, copy, scale, dot, norm, number = words.add, words.copy, words.scale, words.dot, words.norm, words.number
     clear, conj, record, select, sqrt, vector = (
         words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
@@ -226,8 +230,7 @@ def gmres(words, eps, exponents, left=False):
 
     def of_right(A, a, M, X, Z, Y):
         """Y <- A M X"""
-        precondition(M, X, Z)
-        multiply(A, a, Z, Y)
+        through(A, a, M, X, Z, Y)
 
     def of_left(A, a, M, X, Z, Y):
         """Y <- M A X"""

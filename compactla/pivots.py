@@ -42,11 +42,15 @@ class Report(NamedTuple):
         return f"Report({len(self.info)} lines, {np.count_nonzero(self.info)} with a zero pivot)"
 
     @classmethod
-    def of(cls, info: Array, b: int, watched: Any = None) -> "Report":
-        """From `info`, the size of blocks, and the numbers that kernels kept: (WATCHED, nlines)."""
+    def of(cls, info: Array, b: int, watched: Any = None, sizes: Any = None) -> "Report":
+        """From `info`, the size of blocks, and the numbers that kernels kept: (WATCHED, nlines).
+
+        `sizes`, of `compactla.lines.sizes`, are those of block rows that differ.
+        """
         info = on_host(info)
         zero, first = info > 0, np.maximum(info - 1, 0)
-        block, pivot = (np.where(zero, place, -1) for place in np.divmod(first, max(b, 1)))
+        places = np.divmod(first, max(b, 1)) if sizes is None else sizes.locate(first + 1)
+        block, pivot = (np.where(zero, place, -1) for place in places)
         if watched is None:
             return cls(info, block, pivot)
         with np.errstate(all="ignore"):

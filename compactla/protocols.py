@@ -167,6 +167,9 @@ class Lines(Protocol):
     ) -> None:
         """r <- rhs - A x for the blocks of the lines before they were factored."""
 
+    def pad_diagonals(self, blocks: Array, size: Array, launch: Launch = ...) -> None:
+        """Diagonals of packed blocks, past the `size` of each, <- the largest number of the block, or one."""
+
     def copy(self, source: Array, target: Array, launch: Launch = ...) -> None:
         """target <- source, C-contiguous arrays of one size."""
 

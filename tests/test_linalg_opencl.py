@@ -215,3 +215,25 @@ def test_through_local_memory(queue, rng, monkeypatch):
     compare(linalg.inv(on(queue, a), compute="same"), np.linalg.inv(a))
     compare(linalg.det(on(queue, a), compute="same"), np.linalg.det(a))
     compare(linalg.cholesky(on(queue, hermitian(a))), np.linalg.cholesky(hermitian(a)))
+
+
+@pytest.mark.parametrize("dtype", ["d", pytest.param("F", marks=pytest.mark.slow)])
+def test_eig(queue, rng, dtype):
+    """Results are complex where one of a stack is, and those of a matrix with NaN are told apart."""
+    a = rng.standard_normal((2, 7, 5, 5)).astype(dtype)
+    a[1, 2] += 1j * rng.random((5, 5)) if dtype == "F" else 0
+    for x in (a, a + a.conj().swapaxes(-1, -2), a[:, 3:4, ::-1]):
+        w, v = linalg.eig(on(queue, x))
+        expected = linalg.eig(x)
+        assert type(w) is type(v) is cla.Array
+        assert [(y.shape, y.dtype) for y in (w, v)] == [(y.shape, y.dtype) for y in expected]
+        w, v = w.get(), v.get()
+        assert abs(x @ v - v * w[..., None, :]).max() < 1e3 * np.finfo(dtype).eps
+        assert abs(linalg.eigvals(on(queue, x)).get().sum(-1) - w.sum(-1)).max() < 1e3 * np.finfo(dtype).eps
+    a[1, 3] = np.nan
+    w, v = linalg.eig(on(queue, a), on_error="nan")
+    assert np.isnan(w.get()[1, 3]).all() and np.isnan(w.get()).sum() == 5 and np.isnan(v.get()).sum() == 25
+    with pytest.raises(linalg.LinAlgError, match=r"1 of 14 matrices, at \(1, 3\)"):
+        linalg.eigvals(on(queue, a))
+    none = linalg.eigvals(on(queue, np.zeros((0, 3, 3), dtype)))
+    assert (none.shape, none.dtype) == ((0, 3), np.linalg.eigvals(np.zeros((0, 3, 3), dtype)).dtype)

@@ -1,5 +1,6 @@
 """patch_numpy: what it reaches, what it leaves alone, and that nothing is left behind."""
 
+import contextlib
 import importlib
 import inspect
 import operator
@@ -8,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -165,6 +167,76 @@ def test_factors_of_scipy(kernels, rng):
         x = getattr(scipy.linalg, solve)(getattr(scipy.linalg, factor)(a), b)
         assert kernels() == 2
         assert np.allclose(a @ x, b)
+
+
+@pytest.mark.parametrize("lower", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_pairs_of_scipy(kernels, rng, dtype, lower):
+    a, b = (definite(random(rng, (NM, N, N), dtype)) for _ in range(2))
+    for pair in ((a, b), (a, b[0]), (a.real, b)):
+        w, v = scipy.linalg.eigh(*pair, lower=lower)
+        assert kernels() == 1
+        expected = TARGETS["scipy.linalg.eigh"].theirs(*pair, lower=lower)
+        assert (w.dtype, v.dtype) == tuple(x.dtype for x in expected)
+        assert np.allclose(w, expected[0], rtol=1e-11)
+        assert np.allclose(v.conj().swapaxes(1, 2) @ pair[1] @ v, np.eye(N), atol=1e-11)
+        assert np.allclose(scipy.linalg.eigvalsh(*pair, lower=lower), w)
+        assert np.allclose(scipy.linalg.eigh(*pair, lower=lower, eigvals_only=True), w)
+        kernels()
+    for options in ({"type": 2}, {"driver": "gvx"}, {"subset_by_index": [0, 1]}):
+        scipy.linalg.eigh(a, b, lower=lower, **options)
+        assert kernels() == 0
+
+
+@pytest.mark.parametrize("word", [None, "gen", "sym", "pos", "symmetric"])
+def test_solutions_of_scipy(kernels, rng, word):
+    a = definite(random(rng, (2, NM, N, N), np.float64))
+    options = {} if word is None else {"assume_a": word}
+    for b in (random(rng, (NM, N, 2), np.float64), random(rng, N, np.complex128)):
+        x = scipy.linalg.solve(a, b, **options)
+        assert kernels() == 1
+        expected = TARGETS["scipy.linalg.solve"].theirs(a, b, **options)
+        assert (x.shape, x.dtype) == (expected.shape, expected.dtype)
+        assert np.allclose(x, expected, rtol=1e-11)
+    upper = np.triu(a)
+    if word in ("sym", "pos"):
+        assert np.allclose(scipy.linalg.solve(upper, b, **options), x)
+    for word in ("upper triangular", "diagonal"):
+        scipy.linalg.solve(upper, b, assume_a=word)
+
+
+@pytest.mark.parametrize("size", [0.0, 2.0**-52, 1e-13])
+def test_warnings_of_scipy(rng, size):
+    """Matrices that are singular, nearly so, and not quite."""
+    a = np.tile(np.eye(N), (NM, 1, 1))
+    a[2, 1:, 1:] = [[1, 1], [1, 1 + size]]
+    b, found = random(rng, (NM, N, 1), np.float64), []
+    for patched in (False, True):
+        with (
+            compactla.patch_numpy() if patched else contextlib.nullcontext(),
+            warnings.catch_warnings(record=True) as w,
+        ):
+            warnings.simplefilter("always")
+            try:
+                scipy.linalg.solve(a, b)
+                found.append([(x.category, str(x.message)) for x in w])
+            except np.linalg.LinAlgError as error:
+                found.append(str(error))
+    assert found[0] == found[1]
+    assert bool(found[0]) == (size < 1e-13)
+
+
+@pytest.mark.parametrize("name", ["eig", "eigvals"])
+def test_eigenvalues_of_scipy_are_complex(kernels, rng, name):
+    a = random(rng, (NM, N, N), np.float64)
+    theirs = TARGETS[f"scipy.linalg.{name}"].theirs
+    for x in (a, a + a.swapaxes(1, 2), a.astype(np.complex128)):
+        found, expected = (as_list(function(x)) for function in (public(f"scipy.linalg.{name}"), theirs))
+        assert [y.dtype for y in found] == [y.dtype for y in expected]
+        assert np.allclose(*(invariant("eigvals", y[0], ()) for y in (found, expected)))
+    assert kernels() == 3
+    theirs_too = public(f"scipy.linalg.{name}")(a, np.tile(np.eye(N), (NM, 1, 1)))
+    assert kernels() == 0 and len(as_list(theirs_too)) == len(found)
 
 
 def test_functions_that_call_them_have_them_too(kernels, rng):

@@ -211,6 +211,22 @@ def test_a_kernel_with_an_error_is_compiled_once():
     assert len(tries) == 1
 
 
+@pytest.mark.parametrize("shape", [(3, 0, 1, 4), (3, 1, 0, 4), (3, 0, 0, 2, 4)])
+def test_matrices_without_elements(shape):
+    """NumPy gives any strides to their arrays."""
+
+    @njit
+    def rows(a):
+        total = 0
+        for p in range(len(a)):
+            total += matrix(a[p], 4).m
+        return total
+
+    assert rows(np.zeros(shape)) == 3 * shape[1]
+    with pytest.raises(ValueError, match="array must have vectors of 4 contiguous lanes"):
+        rows(np.zeros((*shape[:-1], 3)))
+
+
 def samples(dtype, rng):
     """Numbers of which some are special."""
     limits = np.finfo(dtype)

@@ -136,6 +136,39 @@ def test_right_hand_sides_that_do_not_fit(name, queue, elsewhere, dtype, rng):
         solving(S)(there(rhs, elsewhere))
 
 
+def of_torch(a):
+    return pytest.importorskip("torch").from_numpy(a)
+
+
+def of_jax(a):
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        return jax.numpy.asarray(a)
+
+
+@each()
+@pytest.mark.parametrize("put", [of_torch, of_jax])
+def test_arrays_of_other_libraries(name, put, dtype, rng):
+    """Arrays of PyTorch and JAX on the host give such, in the place of right-hand sides and of all else."""
+    a, rhs = matrices(name, rng, dtype), sides(name, rng, dtype, nrhs=(2,))
+    expected, given = solved(name, a, rhs), put(rhs)
+    S, _ = make(name, a, put=lambda x: put(x.copy()) if isinstance(x, np.ndarray) else x)
+    uses = [solving(S)]
+    if hasattr(S, "__matmul__"):
+        uses.append(lambda x: S @ x)
+    for use in uses:
+        found = use(given)
+        assert type(found) is type(given)
+        assert same_bits(np.asarray(found), expected if found.dtype == given.dtype else expected.astype(found.dtype))
+    if put is of_torch:
+        if has_out(S):
+            out = put(np.zeros_like(expected))
+            assert solving(S)(given, out=out) is out and same_bits(out.numpy(), expected)
+        with pytest.raises(TypeError, match=f"^{argument(S)} is a Tensor, must be an array"):
+            solving(S)(given.clone().requires_grad_())
+    assert same_bits(np.asarray(given), rhs)
+
+
 @each()
 def test_arrays_on_devices(name, queue, dtype, rng):
     """Results stay on the device, and have the bits of those that are copied there and back."""

@@ -39,8 +39,10 @@ Every operand counts once for each time that it is read or written. Residuals ar
 LAPACK's tests do, which accept less than 30; "wrong" is more than that.
   call      from Python, on packs that are there already
   in cache  64 matrices in a loop of compiled code, in one thread
-With --lanes, there are before it the lanes of a register that have useful work: the mean of the floating-point
-instructions in the code, of which each counts once, times the part of the lanes of packs that hold matrices.
+With --lanes, there is before it what a call executes: the lanes that floating-point instructions work on, on average,
+times the part of the lanes of packs that hold matrices; and the operations of all lanes, with the part of them that the
+routine takes as BLAS and LAPACK count. The rest is done for lanes without a matrix, for lanes that wait for others, or
+again. For this, kernels are compiled once more, in another process.
 """
 
 BASELINES = """\
@@ -84,7 +86,7 @@ def register(commands: Any) -> None:
     for row in map(routine.named, routine.names()):
         what = add_batch(row.name, summary(row), [functools.partial(cases.Dense, row.name)])
         add_options(what, row)
-        what.add_argument("--lanes", action="store_true", help="tell how many lanes of vectors are useful (CPU only)")
+        what.add_argument("--lanes", action="store_true", help="tell how much of what is executed is useful (CPU only)")
     add_batch("pack", "copies into the compact layout and back", [cases.Pack, cases.Unpack])
     line = add_measured("line", run_line, "block tridiagonal lines, factored and solved")
     line.add_argument("-N", type=positive, default=1024, metavar="LINES", help="lines (default: 1024)")
@@ -149,15 +151,15 @@ def run_batch(args) -> None:
 
 
 def tell_lanes(args, options) -> None:
-    """Print how many lanes of vectors have useful work, for each size."""
+    """Print how many of the lanes and operations that are executed are useful, for each size."""
     if queue_of(args) is not None:
         raise ValueError("--lanes is for --device cpu")
     for n in args.n:
         for make in args.makes:
-            case = make(n, args.nm, dtype=args.dtype, threads=args.threads, **options)
-            found = lanes.utilisation(case)
+            found = lanes.utilisation(make, n, args.nm, dtype=args.dtype, threads=args.threads, **options)
             share = f"{found.useful:.2f} of {found.width} useful in {found.instructions} floating-point instructions"
             print(f"lanes      n = {n}: {share}, {found.filled:.0%} of the lanes of packs filled")
+            print(f"operations n = {n}: {found.share:.0%} of {found.operations} useful")
 
 
 def run_line(args) -> None:

@@ -1,70 +1,129 @@
-"""Vector utilisation on the CPU: how many lanes of a vector have useful work in a floating-point instruction.
+"""Vector utilisation on the CPU: the useful lanes and operations, of all that a call executes.
 
-That is the measure of Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels" (SC17). It is taken from
-the assembly, where each instruction counts once, in loops too, and from the packs, whose last one may be filled in
-part.
+That is the measure of Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels" (SC17), who took it from
+counters of the processor. Here LLVM's code of kernels counts what it executes: each block of it adds its floating-point
+operations to counters, after all passes. So kernels are compiled in a process of their own, which keeps no code.
 """
 
+import multiprocessing
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, NamedTuple
 
-from compactla import dump
+import llvmlite.binding as llvm
+import numpy as np
+from numba.core.codegen import CPUCodeLibrary
+
+from compactla.cpu import compile
 from compactla.cpu.emit.machine import machine
 
-# Of x86, whose scalars are ss and sd, and of Arm.
-X86 = re.compile(
-    r"^\s*v?(?:add|sub|mul|div|sqrt|min|max|rcp\d*|rsqrt\d*|addsub|fn?m(?:add|sub|addsub|subadd)\d*)([ps])([sd])\s(.*)$"
-)
-ARM = re.compile(r"^\s*f(?:n?m?(?:add|sub|ul|la|ls)|div|sqrt|max|min|rec|rsqrt)\w*\s+(?:v\d+\.(\d+)([sd])|([sd])\d+)")
-REGISTER = {"x": 16, "y": 32, "z": 64}  # bytes of xmm, ymm and zmm
-SIZE = {"s": 4, "d": 8}
+# Operations on floating-point numbers, and how many of them an instruction does to each lane.
+DIRECT = re.compile(r"\s+%\S+ = (?:fadd|fsub|fmul|fdiv|frem) (.*)")
+CALLED = re.compile(r"\s+%\S+ = .*?call (.*)@llvm\.(fma|fmuladd|sqrt)\.")
+TYPE = re.compile(r"(?:<(\d+) x )?(half|bfloat|float|double)\b")
+SIZE = {"half": 2, "bfloat": 2, "float": 4, "double": 8}
+TWICE = "fma", "fmuladd"
+END = re.compile(r"\s+(?:br|ret|switch|unreachable|indirectbr|resume|(?:%\S+ = )?invoke)\b")
+COUNTERS = 3
 
 
 class Utilisation(NamedTuple):
-    """Lanes of the code of a case.
+    """What a call executes.
 
     Attributes
     ----------
     instructions : int
-        Floating-point instructions.
+        Floating-point instructions on whole registers or parts of them.
     lanes : float
         Lanes that these work on, on average.
     width : int
         Lanes of a register.
     filled : float
-        How many of the lanes hold a matrix of the batch, of all that are worked on.
+        How many of the lanes of packs hold a matrix of the batch.
+    operations : int
+        Operations in all lanes; a multiply-add is two.
+    needed : float
+        Operations that the routine takes, as BLAS and LAPACK count them.
     """
 
     instructions: int
     lanes: float
     width: int
     filled: float
+    operations: int
+    needed: float
 
     @property
     def useful(self) -> float:
-        """Lanes with useful work, on average."""
+        """Lanes with a matrix of the batch, on average."""
         return self.lanes * self.filled
 
+    @property
+    def share(self) -> float:
+        """The useful part of the operations."""
+        return self.needed / self.operations if self.operations else 0.0
 
-def utilisation(case) -> Utilisation:
-    """Vector utilisation of a case on the CPU, whose kernels this process has not compiled yet."""
-    with dump.collected() as made:
-        case.call()
-    found = [lanes for code in made for lanes in lanes_in(str(code.texts.get("s", "")))]
+
+def utilisation(make: Callable, n: int, nm: int, **options: Any) -> Utilisation:
+    """Vector utilisation of the case that ``make(n, nm, **options)`` makes, on the CPU."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(counted, make, n, nm, options).result()
+
+
+def counted(make, n, nm, options) -> Utilisation:
+    """What a call executes; kernels of this process count from now on."""
+    found = np.zeros(COUNTERS, np.int64)
+    count_in(found)
+    case = make(n, nm, **options)
+    case.call()  # which compiles
+    found[:] = 0
+    case.call()
+    instructions, lanes, operations = found.tolist()
     width = machine()[0] // (case.dtype.itemsize // (2 if case.dtype.kind == "c" else 1))
-    mean = sum(found) / len(found) if found else 0.0
-    return Utilisation(len(found), mean, width, case.nm / (case.npack * case.vlen))
+    filled = case.nm / (case.npack * case.vlen)
+    return Utilisation(instructions, lanes / max(instructions, 1), width, filled, operations, case.flops)
 
 
-def lanes_in(assembly: str) -> list[int]:
-    """Lanes of each floating-point instruction in the assembly, 1 of scalars."""
-    found = []
-    for line in assembly.splitlines():
-        if x86 := X86.match(line):
-            packed, kind, operands = x86.groups()
-            registers = re.findall(r"%?([xyz])mm\d", operands)
-            if registers:
-                found.append(max(REGISTER[name] for name in registers) // SIZE[kind] if packed == "p" else 1)
-        elif arm := ARM.match(line):
-            found.append(int(arm[1]) if arm[1] else 1)
-    return found
+def count_in(counters: np.ndarray) -> None:
+    """Let the code that is compiled from now on count what it executes, and keep none of it on disk."""
+    optimize: Any = CPUCodeLibrary._optimize_final_module
+    register, places = machine()[0], [counters.ctypes.data + counters.itemsize * i for i in range(COUNTERS)]
+
+    def optimized(library):
+        optimize(library)
+        library._final_module = llvm.parse_assembly(counting(str(library._final_module), places, register))
+
+    library: Any = CPUCodeLibrary
+    library._optimize_final_module = optimized
+    of_disk: Any = compile
+    of_disk.place = lambda: None
+
+
+def counting(module: str, places: list[int], register: int) -> str:
+    """LLVM's module with blocks that add their instructions, lanes and operations to the numbers at these places."""
+    lines, totals, number = [], [0] * COUNTERS, 0
+    pointer = "{} to ptr" if re.search(r"\bptr\b", module) else "{} to i64*"
+    for line in module.splitlines():
+        if END.match(line) and any(totals):
+            for place, total in zip(places, totals, strict=True):
+                target = f"inttoptr (i64 {pointer.format(place)})"
+                kind = "ptr" if pointer.endswith("ptr") else "i64*"
+                lines.append(f"  %cla.count.{number} = atomicrmw add {kind} {target}, i64 {total} monotonic")
+                number += 1
+            totals = [0] * COUNTERS
+        lines.append(line)
+        for i, count in enumerate(counts_of(line, register)):
+            totals[i] += count
+    return "\n".join(lines)
+
+
+def counts_of(line: str, register: int) -> tuple[int, int, int]:
+    """Instructions, lanes and operations of a line of LLVM's code, for registers of so many bytes."""
+    direct, called = DIRECT.match(line), CALLED.match(line)
+    kind = TYPE.search(direct[1] if direct else called[1]) if direct or called else None
+    if kind is None:
+        return 0, 0, 0
+    lanes = int(kind[1] or 1)
+    registers = max(-(-lanes * SIZE[kind[2]] // register), 1)
+    return registers, lanes, lanes * (2 if called and called[2] in TWICE else 1)

@@ -23,17 +23,17 @@ PACKED = {"compactla.layout", "compactla.integers"}  # modules of packs, and of 
 NUMBERS = {float, complex}  # those of which zeros have signs
 
 
-def repeats(*written: str) -> Callable[[Function], Function]:
+def repeats(*written: str, host: bool = False) -> Callable[[Function], Function]:
     """Let a function take arrays of other libraries, as `accepts_foreign` does, and repeat calls by their launches.
 
     What it does must follow from the types, shapes and strides of arrays, and from all other arguments. It may write to
-    arrays that it is given under the names in `written`.
+    arrays that it is given under the names in `written`. With `host` arrays on the host are taken as well.
     """
-    return functools.partial(_repeating, written)
+    return functools.partial(_repeating, written, host)
 
 
-def _repeating(written, function):
-    ordinary = accepts_foreign(function)
+def _repeating(written, host, function):
+    ordinary = accepts_foreign(function, host)
 
     @functools.wraps(function)
     def call(*args, **keywords):

@@ -22,6 +22,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from compactla import dump
+from compactla.cpu.pipeline import Pipeline
 from compactla.digests import MODULES, digest, digest_of_imports
 
 if sys.platform != "win32":
@@ -54,7 +55,8 @@ def compiled(make: Callable, arguments: Sequence, *key: Any, source: str | None 
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
     fastmath = REORDERED if reordered else False
-    dispatcher = compiled_once(kernel, *key, source=source, error_model="numpy", fastmath=fastmath)
+    options = {"error_model": "numpy", "fastmath": fastmath, "pipeline_class": Pipeline}
+    dispatcher = compiled_once(kernel, *key, source=source, **options)
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
     (found,) = dispatcher.overloads.values()

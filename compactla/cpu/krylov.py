@@ -1,8 +1,8 @@
 """Operations of Krylov methods for one large system on vectors, the rows of an array, on the CPU.
 
 Rows are cut into pieces of one size, which threads share, and sums over pieces are added up in one order: results do
-not depend on the number of threads. Kernels read four rows at a time, which is as fast as memory is, while the pieces
-that they write stay in the cache.
+not depend on the number of threads. Kernels read several rows at a time, while the pieces that they write stay in
+the cache.
 """
 
 import functools
@@ -14,38 +14,52 @@ from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
 from compactla.calls.launch import NOW, Launch
+from compactla.cpu.arnoldi import arnoldi_batch
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
-from compactla.cpu.threads.pool import pointer
-from compactla.cpu.threads.sharing import share
+from compactla.cpu.cost import parts
+from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.emit.numba_matrices import at, form
+from compactla.cpu.emit.prefetch import LINE
+from compactla.cpu.kernels.rows import add_rows, products
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.pool import pointer, server, words_of
+from compactla.cpu.threads.sharing import parts_for, share
 from compactla.overlap import address
 from compactla.types import Array, Queue
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart
-FOUR = 4  # rows at a time
-LINE = 16  # numbers that rows begin at multiples of
 SUMS = np.dtype(np.float64)
+SUM = form(SUMS, 1)
 NONE = 0, 0, 0, 0  # no row to make
 
 
 def rows_of(number):
-    """How kernels read rows: pieces of four, of which the last is repeated where there are no more."""
-    size = number.bitwidth // 8
+    """How kernels see parts of rows: as an array of real numbers, or as vectors of a register, of some rows.
+
+    Both begin at a number of the first row.
+    """
+    dtype = np.dtype(number.name)
+    size, lanes = dtype.itemsize, native_width(dtype)
+    any_number, one, two = (form(dtype, lanes, m, strides=(None, lanes)) for m in (None, 1, 2))
 
     @register_jitable
-    def piece_of(place, row, step, start, piece):
-        return carray(pointer(place + size * (row * step + start)), piece, number)
+    def numbers(place, start, count):
+        return carray(pointer(place + size * start), count, number)
 
     @register_jitable
-    def four(place, first, stride, k, count, step, start, piece):
-        return (
-            piece_of(place, first + stride * k, step, start, piece),
-            piece_of(place, first + stride * min(k + 1, count - 1), step, start, piece),
-            piece_of(place, first + stride * min(k + 2, count - 1), step, start, piece),
-            piece_of(place, first + stride * min(k + 3, count - 1), step, start, piece),
-        )
+    def some(place, start, rows, step, count):
+        return at(place, start, rows, count // lanes, step, lanes, lanes, any_number)
 
-    return piece_of, four
+    @register_jitable
+    def first(place, start, step, count):
+        return at(place, start, 1, count // lanes, step, lanes, lanes, one)
+
+    @register_jitable
+    def pair(place, start, step, count):
+        return at(place, start, 2, count // lanes, step, lanes, lanes, two)
+
+    return numbers, some, first, pair
 
 
 def dots_batch(number, parts):
@@ -53,58 +67,40 @@ def dots_batch(number, parts):
 
     It takes the address of the rows, how far apart they are and their length; the first row, the stride to the next one
     and how many there are; the first of the rows to multiply them with, and whether there are one or two of these, one
-    after the other; what these are scaled by before; and the address of the sums: (pieces, which of these, rows, real
-    and imaginary part), where the number of rows is rounded up to fours.
+    after the other; what these are scaled by before; and the address of the sums: (pieces, which of these, real and
+    imaginary part, rows).
     """
-    real = from_dtype(SUMS)
     dtype = np.dtype(number.name)
     cast = dtype.type
-    zero = cast(0)
-    piece_of, four = rows_of(number)
+    numbers, some, first_row, pair = rows_of(number)
 
     def kernel(lo, hi, place, step, length, first, stride, count, other, others, scale, sums):
-        targets, width = others * parts, -(-count // FOUR) * FOUR * parts
-        near = np.empty((4, PIECE), dtype)  # what all rows are multiplied with
+        near = np.empty((2, PIECE if parts == 2 else 0), dtype)  # a row, and what makes imaginary parts with it
         for c in range(lo, hi):
             start = c * PIECE
             piece = min(PIECE, length - start)
-            for o in range(others):
-                w = piece_of(place, other + o, step, start, piece)
-                if scale != 1:
+            begin = first * step + start
+            V = some(place, begin, count, stride * step, piece)
+            if scale != 1:
+                for o in range(other, other + others):
+                    w = numbers(place, o * step + start, piece)
                     for i in range(piece):
                         w[i] *= cast(scale)
-                near[o * parts, :piece] = w
-                if parts == 2:
+            if parts == 2:
+                for o in range(others):
+                    w = numbers(place, (other + o) * step + start, piece)
                     for i in range(piece // 2):
-                        near[o * parts + 1, 2 * i] = w[2 * i + 1]
-                        near[o * parts + 1, 2 * i + 1] = -w[2 * i]
-            total = carray(pointer(sums + 8 * others * width * c), others * width, real)
-            for k in range(0, count, FOUR):
-                v0, v1, v2, v3 = four(place, first, stride, k, count, step, start, piece)
-                for t in range(0, targets, 2):
-                    at = t // parts * width + k * parts
-                    a0, a1, a2, a3, b0, b1, b2, b3 = zero, zero, zero, zero, zero, zero, zero, zero
-                    if targets == 1:
-                        for i in range(piece):
-                            x = near[0, i]
-                            a0 += v0[i] * x
-                            a1 += v1[i] * x
-                            a2 += v2[i] * x
-                            a3 += v3[i] * x
-                    else:
-                        for i in range(piece):
-                            x, y = near[t, i], near[t + 1, i]
-                            a0 += v0[i] * x
-                            a1 += v1[i] * x
-                            a2 += v2[i] * x
-                            a3 += v3[i] * x
-                            b0 += v0[i] * y
-                            b1 += v1[i] * y
-                            b2 += v2[i] * y
-                            b3 += v3[i] * y
-                        b = at + (1 if parts == 2 else width)
-                        total[b], total[b + parts], total[b + 2 * parts], total[b + 3 * parts] = b0, b1, b2, b3
-                    total[at], total[at + parts], total[at + 2 * parts], total[at + 3 * parts] = a0, a1, a2, a3
+                        near[0, 2 * i], near[0, 2 * i + 1] = w[2 * i], w[2 * i + 1]
+                        near[1, 2 * i], near[1, 2 * i + 1] = w[2 * i + 1], -w[2 * i]
+                    S = at(sums, (c * others + o) * 2 * count, 2, count, count, 1, 1, SUM)
+                    products(V, pair(near.ctypes.data, 0, PIECE, piece), S)
+            else:
+                S = at(sums, c * others * count, others, count, count, 1, 1, SUM)
+                begin = other * step + start
+                if others == 2:
+                    products(V, pair(place, begin, step, piece), S)
+                else:
+                    products(V, first_row(place, begin, step, piece), S)
 
     return kernel
 
@@ -118,42 +114,37 @@ def combine_batch(number, parts):
     last, and of it times the conjugate of the row `against`, unless that is -1. With a scale of zero, what a row held
     is not read.
     """
-    real = from_dtype(SUMS)
     dtype = np.dtype(number.name)
-    cast = dtype.type
-    piece_of, four = rows_of(number)
+    cast, real = dtype.type, from_dtype(SUMS)
+    numbers, some, first_row, pair = rows_of(number)
 
     def kernel(lo, hi, place, step, length, made, row0, a, b, c0, row1, d, e, c1, factors, against, sums):
-        near = np.empty((2, PIECE), dtype)  # the sums with the real and imaginary parts of factors
+        near = np.empty((2, PIECE if parts == 2 else 0), dtype)  # the sums with the real and imaginary parts of factors
         given = (row0, a, b, c0), (row1, d, e, c1)
         for c in range(lo, hi):
             start = c * PIECE
             piece = min(PIECE, length - start)
-            h = carray(pointer(factors), 1, real)
-            w = piece_of(place, row0, step, start, piece)
+            w = numbers(place, row0 * step + start, piece)
             before = 0
             for o in range(made):
                 row, first, stride, count = given[o]
-                h = carray(pointer(factors + 8 * parts * before), parts * (count + 1), real)
+                H = at(factors, parts * (before + 1), count, parts, parts, 1, 1, SUM)
+                h = carray(pointer(factors + 8 * parts * before), parts, real)
                 before += count + 1
-                w = piece_of(place, row, step, start, piece)
-                for part in range(parts):
-                    f = cast(h[part])
-                    for i in range(piece):
-                        near[part, i] = f * w[i] if f != 0 else f
-                for k in range(0, count, FOUR):
-                    v0, v1, v2, v3 = four(place, first, stride, k, count, step, start, piece)
-                    for part in range(parts):
-                        at = parts * (k + 1) + part
-                        f0 = cast(h[at])
-                        f1 = cast(h[at + parts]) if k + 1 < count else cast(0)
-                        f2 = cast(h[at + 2 * parts]) if k + 2 < count else cast(0)
-                        f3 = cast(h[at + 3 * parts]) if k + 3 < count else cast(0)
-                        for i in range(piece):
-                            near[part, i] += f0 * v0[i] + f1 * v1[i] + f2 * v2[i] + f3 * v3[i]
+                w = numbers(place, row * step + start, piece)
+                begin = first * step + start
+                V = some(place, begin, count, stride * step, piece)
                 if parts == 1:
-                    w[:] = near[0, :piece]
+                    f = cast(h[0])
+                    for i in range(piece):
+                        w[i] = f * w[i] if f != 0 else f
+                    add_rows(V, H, first_row(place, row * step + start, step, piece))
                 else:
+                    for part in range(parts):
+                        f = cast(h[part])
+                        for i in range(piece):
+                            near[part, i] = f * w[i] if f != 0 else f
+                    add_rows(V, H, pair(near.ctypes.data, 0, PIECE, piece))
                     for i in range(piece // 2):
                         w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
                         w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
@@ -161,7 +152,7 @@ def combine_batch(number, parts):
             for i in range(piece):
                 squares += float(w[i]) * float(w[i])
             if against >= 0:
-                u = piece_of(place, against, step, start, piece)
+                u = numbers(place, against * step + start, piece)
                 for i in range(piece):
                     s += float(u[i]) * float(w[i])
                 if parts == 2:
@@ -179,35 +170,49 @@ class Rows:
     """So many vectors of n numbers, unset; ``rows[k]`` is one of them.
 
     Ranges name rows. Sums are in double precision, but for those over a piece. In `blocks` whoever reads vectors in
-    another shape keeps them.
+    another shape keeps them. Behind their ends rows have zeros.
     """
 
     def __init__(self, count: int, n: int, dtype: np.dtype, queue: Queue, launch: Launch = NOW) -> None:
-        parts = 2 if dtype.kind == "c" else 1
-        step, self.length, self.launch = -(-n // LINE) * LINE, n * parts, launch
-        self.n, self.dtype = n, dtype
+        self.parts = parts(dtype)
+        each = LINE // dtype.itemsize
+        apart = (-(-n // each) | 1) * each  # odd: places in rows have sets of the first cache of their own
+        self.n, self.dtype, self.length = n, dtype, apart * self.parts
         self.blocks: dict = {}
-        self.memory = empty((count, step), dtype, None)
+        self.memory = empty((count, apart), dtype, None)
         self.vectors = [row[:n] for row in self.memory]
+        self.begin(launch)
         self.pieces = -(-self.length // PIECE)
-        wide = np.result_type(dtype, SUMS)
-        self.sums = np.empty(self.pieces * 2 * (count + FOUR), wide)
-        self.factors = np.empty(2 * (count + 1), wide)
+        self.sums = np.empty(self.pieces * 2 * (count + 1) * self.parts)
+        self.factors = np.empty(2 * (count + 1), np.result_type(dtype, SUMS))
         self.found: dict[int, np.ndarray] = {}
-        self.place = address(self.memory), step * parts, self.length
+        self.place = address(self.memory), self.length, self.length
         self.before, self.after = address(self.factors), address(self.sums)
         self.kernels = kernel("dots", dtype.char), kernel("combine", dtype.char)
+        others = (*[0] * 5, 0.0), (*[0] * 9, self.before, -1)
+        self.words = [
+            (words_of(kernel), np.frombuffer(words_of(kernel).filled([(*self.place, *some, self.after)]), np.int64))
+            for kernel, some in zip(self.kernels, others, strict=True)
+        ]
+        self.result = np.empty(3)
 
     def __getitem__(self, k: int) -> Array:
         return self.vectors[k]
+
+    def begin(self, launch: Launch) -> None:
+        """Begin with another system, which may leave what is not finite behind the ends of rows."""
+        self.launch = launch
+        self.memory[:, self.n :] = 0
 
     def dots(self, rows: range, others: range, scale: float = 1.0) -> Any:
         """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
         count, two = len(rows), len(others)
         given = rows.start, rows.step, count, others.start, two, scale
-        shape = two, -(-count // FOUR) * FOUR
-        found = self._sums(0, given, shape[0] * shape[1], self.length * (count + 2))
-        return found.reshape(shape)[:, :count]
+        found = self._sums(0, given, two * self.parts * count, self.length * (count + 2))
+        if self.parts == 1:
+            return found.reshape(two, count)
+        found = found.reshape(two, 2, count)
+        return found[:, 0] + 1j * found[:, 1]
 
     def combine(self, *made: Any, against: int | None = None, measured: bool = True) -> Any:
         """Make rows, one after the other, at most two: (row, scale, rows, factors), row <- scale row + factors rows.
@@ -228,8 +233,27 @@ class Rows:
         if len(made) == 1:
             steps += NONE
         given = len(made), *steps, self.before, -1 if against is None else against
-        found = self._sums(1, given, 2, self.length * (end + len(made)), measured)
-        return (found[0].real, found[1]) if measured else None
+        found = self._sums(1, given, 2 * self.parts, self.length * (end + len(made)), measured)
+        if not measured:
+            return None
+        return found[0], found[1] if self.parts == 1 else complex(found[2], found[3])
+
+    def orthogonalize(self, vectors: Any, j: int, scale: float, passes: int, eps: float) -> tuple[float, float]:
+        """Vector j + 1, scaled before as vector j, made orthogonal to those before, and a column of a `Hessenberg`.
+
+        Returns the norm of what is left, and that of the residual. It is done as often as `passes` says, zero for the
+        modified process.
+        """
+        kernels = (x for words, memory in self.words for x in (words.function, address(memory)))
+        threads, boxes = parts_for(self.length * (j + 3), self.pieces, self.launch.threads), sharing.boxes
+        arrays = vectors.products, vectors.columns, vectors.rotations, vectors.rhs
+        step(self.parts).entry(
+            0, self.pieces, address(boxes), len(boxes), server(), threads, *kernels, self.after, self.before,
+            *map(address, arrays), len(vectors.rotations), j, passes, scale, eps, address(self.result),
+        )  # fmt: skip
+        norm, residual, kept = self.result.tolist()
+        vectors.count(kept)
+        return norm, residual
 
     def _sums(self, which, given, count, cost, measured=True):
         """The sums of a kernel over all pieces."""
@@ -247,5 +271,10 @@ def kernel(name, char):
         "dots": (dots_batch, (*[INT] * 8, from_dtype(SUMS), INT)),
         "combine": (combine_batch, (INT,) * 15),
     }[name]
-    parts = 2 if char in "FD" else 1
-    return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts, reordered=True)
+    return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts(np.dtype(char)), reordered=True)
+
+
+@functools.cache
+def step(parts):
+    """The kernel for a step of GMRES."""
+    return compiled(arnoldi_batch, (*[INT] * 17, *[from_dtype(SUMS)] * 2, INT), parts)

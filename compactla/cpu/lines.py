@@ -172,6 +172,15 @@ def residual_choice(A: Layout, nrhs):
     return kernel, operations(A, 3 * A.m**2 * nrhs)
 
 
+def pad_diagonals(blocks: Array, size: Array, launch: Launch = NOW) -> None:
+    slots, b, vlen = blocks.shape[0], blocks.shape[1], blocks.shape[-1]
+    largest = np.fmax.reduce(abs(blocks.reshape(slots, -1, vlen)), axis=1)
+    largest[~(largest > 0)] = 1  # of zeros, or of NaN alone
+    for i in range(size.min(initial=b), b):
+        number = blocks[:, i, i].reshape(slots, -1, vlen)
+        number[:, 0] = np.where(size <= i, largest, number[:, 0])
+
+
 def copy(source: Array, target: Array, launch: Launch = NOW) -> None:
     """target <- source"""
     np.copyto(target, source)

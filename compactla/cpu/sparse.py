@@ -97,7 +97,7 @@ def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> 
     info = np.zeros(npack * V, np.int64)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, tiles.mask
-    args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    args = 0, npack, V, values.m, tiles.count, tiles.extra, *lists, address(values.data), address(factors.data), info
     kernel = lu_kernel(dtype, V, tiles.size, tiles.incomplete)
     share(kernel, npack * cost(values, tiles.work + tiles.count), args, launch)
     return info
@@ -106,7 +106,7 @@ def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> 
 @functools.cache
 def lu_kernel(dtype, V, size, incomplete):
     column = column_form(dtype, width(dtype, V), V)
-    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
+    return compiled(lu_batch, (*[INT] * 4, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
 
 
 def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", launch: Launch = NOW) -> None:
@@ -141,28 +141,31 @@ def solve(
     lanes = width(dtype, V)
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
     forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
-    fresh = M.kind == "fresh"
-    kernel = compiled(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0)
+    fresh, kept = M.kind == "fresh", M.kind in ("fresh", "lu") and M.pattern.dropped is not None
+    kernel = compiled(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0, kept)
     if method == "gmres":
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
+    lists: Any = [M.order] * 7
     if fresh:
-        tiles, count = M.pattern, M.pattern.count
-        lists: Any = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask, M.info
-    else:
-        lists, count = [M.order] * 8, 0
-    size = (vectors * n + rows * columns + extent(M) + count) * parts(dtype) * lanes
+        tiles = M.pattern
+        lists = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask
+    dropped = M.pattern.dropped if kept else A.pattern
+    rest = dropped.indptr, dropped.indices, M.info if fresh or kept else M.order
+    count, extra = (M.pattern.count, M.pattern.extra) if fresh or kept else (0, 0)
+    own = count + extra if fresh else 0
+    size = (vectors * n + rows * columns + extent(M) + own + 1) * parts(dtype) * lanes
     work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
     pattern = A.pattern.indptr, A.pattern.indices
-    args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, *lists, *numbers, *places
+    args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, extra, *lists, *rest, *numbers, *places
     share(kernel, len(B.data) * cost(values, 20 * values.m), args, launch, None, work)
 
 
 TOLD = INT, *[INTS] * 4, INT, INT, INT
-SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, *[INTS] * 8, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, INT, *[INTS] * 10, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
 def places_of_rooms(dtype, size):

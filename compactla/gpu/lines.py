@@ -249,6 +249,12 @@ def residual_lines(lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work
                      RESIDUAL_LINES=1)  # fmt: skip
 
 
+def pad_diagonals(blocks: Array, size: Array, launch: Launch = NOW) -> None:
+    (slots, b), vlen = blocks.shape[:2], blocks.shape[-1]
+    args = slots * vlen, b, size, blocks
+    launch_lanes(blocks.queue, launch, "pack.cl", "pad_diagonals", packed_dtype(blocks), vlen, (slots * vlen, 1), *args)
+
+
 def copy(source: Array, target: Array, launch: Launch = NOW) -> None:
     """target <- source, C-contiguous arrays of one size."""
     refuse()

@@ -30,6 +30,6 @@ def damp(z: Array, x: Array, damping: float, launch: Launch = NOW) -> None:
 
 
 def permute(order: Array, x: Array, y: Array, back: bool, launch: Launch = NOW) -> None:
-    rows, b, nrhs = x.shape
+    rows, b, nrhs = x.shape if back else y.shape
     args = rows * b, b, nrhs, int(back), order, ordinary(x), ordinary(y)
     launch_lanes(x.queue, launch, "sweeps.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)

@@ -13,7 +13,7 @@ from compactla.kron.problem import KronProblem, as_sequence
 from compactla.types import Array, Events
 
 
-@repeats("out", "work")
+@repeats("out", "work", host=True)
 def kron_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
@@ -86,7 +86,7 @@ def kron_apply(
     return apply("kron", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
-@repeats("out", "work")
+@repeats("out", "work", host=True)
 def kron_sum_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,

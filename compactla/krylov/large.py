@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.arnoldi import rotate, substitute, subtract
 from compactla.krylov.system import span
 
 
@@ -99,12 +99,7 @@ def gmres(system, restart, ortho, left):
                 system.precondition(z, j + 1)
             else:
                 system.product(system.precondition(j, z), j + 1)
-            before, scale = range(j + 1), 1 / below  # of vector j and its product
-            for _ in range(max(ortho, 1)):
-                found = system.dots(before, range(j, j + 2), scale)
-                square, _ = system.combine((j + 1, 1, before, vectors.subtracted(found, ortho == 0)))
-                below, scale = math.sqrt(square), 1.0
-            estimate = vectors.rotate(below, system.eps)
+            below, estimate = system.orthogonalize(vectors, j, 1 / below, ortho)
             if not system.step(share * estimate) or vectors.exhausted:
                 break
         y = vectors.solution()
@@ -135,79 +130,24 @@ class Hessenberg:
 
     def subtracted(self, found, modified):
         """The coefficients of the vectors to add to a new one, by its products with them; adds to the column."""
-        return _subtract(self.products, self.columns[self.j], self.j, found, modified)
+        return subtract(self.products, self.columns[self.j], self.j, found, modified)
 
     def rotate(self, below, eps) -> float:
         """Finish the column, with what is below the diagonal; returns the norm of the residual.
 
         A vector of which nothing is left but what is rounded is the last: there are no others to be had.
         """
-        kept, residual = _rotate(self.columns, self.rotations, self.rhs, self.j, below, eps)
-        self.exhausted = kept < 2
-        self.j += kept > 0
+        kept, residual = rotate(self.columns, self.rotations, self.rhs, self.j, below, eps)
+        self.count(kept)
         return residual
 
+    def count(self, kept) -> None:
+        """Take note of a finished column: of 2, or 1 if it is the last one, or 0 if there is none."""
+        self.exhausted = kept < 2
+        self.j += kept > 0
+
     def solution(self):
-        return _substitute(self.columns, self.rhs[: self.j])
-
-
-@compiled_once
-def _subtract(products, column, j, found, modified):
-    """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
-
-    Modified Gram-Schmidt takes the products of vector j with those before, `found[0]`, too.
-    """
-    h = found[1].copy()
-    if modified:
-        for k in range(j):
-            products[j, k] = np.conj(found[0, k])
-        for k in range(1, j + 1):
-            for i in range(k):
-                h[k] -= products[k, i] * h[i]
-    for k in range(j + 1):
-        column[k] += h[k]
-        h[k] = -h[k]
-    return h
-
-
-@compiled_once
-def _rotate(columns, rotations, rhs, j, below, eps):
-    """Make column j triangular. Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual."""
-    h, size = columns[j], below
-    for k in range(j + 1):
-        size = np.hypot(size, abs(h[k]))
-    size *= eps
-    is_last = below <= size
-    if is_last:
-        below = 0.0
-    for k in range(j):
-        c, s = rotations[k, 0], rotations[k, 1]
-        above = c * h[k] + s * h[k + 1]
-        h[k + 1] = c * h[k + 1] - np.conj(s) * h[k]
-        h[k] = above
-    length = np.hypot(abs(h[j]), below)
-    if is_last and abs(h[j]) <= size:
-        return 0, abs(rhs[j])
-    if h[j] == 0:
-        c, s = h[j], h[j] + 1
-    else:
-        c, s = 0 * h[j] + abs(h[j]) / length, h[j] / abs(h[j]) * (below / length)
-    h[j] = c * h[j] + s * below
-    rotations[j, 0], rotations[j, 1] = c, s
-    rhs[j + 1] = -np.conj(s) * rhs[j]
-    rhs[j] = c * rhs[j]
-    return (1 if is_last else 2), abs(rhs[j + 1])
-
-
-@compiled_once
-def _substitute(columns, rhs):
-    """The solution with the upper triangle of which these are the columns; no diagonal is zero."""
-    y = rhs.copy()
-    for k in range(len(y) - 1, -1, -1):
-        y[k] = y[k] / columns[k, k]
-        for i in range(k):
-            y[i] -= columns[k, i] * y[k]
-    return y
+        return substitute(self.columns, self.rhs[: self.j])
 
 
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}

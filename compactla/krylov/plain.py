@@ -21,6 +21,7 @@ def words(apply, precondition):
         compiled=lambda function: function,
         conj=np.conj,
         copy=lambda X, Y: np.copyto(Y, X),
+        follow=lambda A, M, X, Z, Y: np.copyto(Y, apply(Z)),
         dot=lambda X, Y: np.einsum("qi,qi->q", X.conj(), Y),
         keep=lambda mask, X: np.copyto(X, 0, where=~mask[:, None]),
         maximum=np.maximum,

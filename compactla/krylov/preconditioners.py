@@ -289,13 +289,13 @@ class ILU0(Preconditioner):
 
     def _make(self, A, launch):
         run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)
-        size = A.values.m if tiles is None else tiles.count
+        size = A.values.m if tiles is None else tiles.count + tiles.extra
         factors = A.values.beside(size, 1) if self._made is None else self._made.values
         if tiles is None:
             self._info = run.factor(A.values, A.pattern, factors, launch)
             return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
         self._info = run.lu_factor(A.values, tiles, factors, launch)
-        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
+        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order, self._info)
 
     def within(self, launch: Launch = NOW) -> Operator:
         """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""

@@ -149,7 +149,7 @@ class System:
         if isinstance(self.A, SparseMatrix):
             self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
         if self.solves_blocks:
-            self.lines = self.in_blocks(self.M.block_size, self.M.dtype)
+            self.lines = self.in_blocks(self.M.unit, self.M.dtype)
             self.solve = self.M.solver(self.launch.threads if self.M.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
@@ -168,7 +168,7 @@ class System:
         rows = None if self.queue is not None else vars(kept).pop("rows", None)
         if rows is None or rows.n != self.n or rows.dtype != self.dtype or len(rows.vectors) < count:
             return backend(self.queue, "krylov").Rows(count, self.n, self.dtype, self.queue, self.launch)
-        rows.launch = self.launch
+        rows.begin(self.launch)
         return rows
 
     def in_blocks(self, b, dtype):
@@ -281,6 +281,20 @@ class System:
             for x in self.loose:
                 self.shift(x, self.exponents["A"])
         return found
+
+    def orthogonalize(self, vectors, j, scale, ortho):
+        """Row j + 1 made orthogonal to those before, and a column of a `Hessenberg`: norms of what is left, and of r.
+
+        The row, and row j, are multiplied by `scale` before.
+        """
+        if self.queue is None and self.dots == self.rows.dots:
+            return self.rows.orthogonalize(vectors, j, scale, ortho, self.eps)
+        before = range(j + 1)
+        for _ in range(max(ortho, 1)):
+            found = self.dots(before, range(j, j + 2), scale)
+            square, _ = self.combine((j + 1, 1, before, vectors.subtracted(found, ortho == 0)))
+            below, scale = math.sqrt(square), 1.0
+        return below, vectors.rotate(below, self.eps)
 
     def keep(self, a, row, name):
         """Row <- the result of a user's product."""

@@ -23,26 +23,26 @@ NOT_FINITE = "array must not contain infs or NaNs"  # SciPy's words
 
 
 def rows(name: str, scipy: Callable, work: Callable, **fields: Any) -> dict[bool, Stacked]:
-    """The functions on stacks with real results, and a flag of those that would be complex, and with complex ones."""
+    """Functions on stacks: of real matrices, with a flag of those whose results are complex, and of complex ones."""
 
-    def guarded(*arrays):
+    def guarded(a, *others):
         try:
-            return scipy(*arrays)
+            found = scipy(a, *others)
         except Exception as error:  # SciPy raises some that have no class of their own
             raise LinAlgError(str(error)) from error
+        return found.astype(np.result_type(a, np.complex64)), np.float64(np.iscomplexobj(found))
 
     def with_scipy(a, *others, **_):
-        found = guarded(a, *others)
-        return np.asarray(found.real), np.float64(np.iscomplexobj(found))
+        return guarded(a, *others)
 
-    def complex_with_scipy(a, *others, **_):
-        return guarded(a, *others).astype(np.result_type(a, np.complex64))
+    def of_complex_with_scipy(a, *others, **_):
+        return guarded(a, *others)[0]
 
     fields.setdefault("inputs", {"A": "nn"})
-    real, whole = (Result("nn"), Result("", "real")), (Result("nn", "complex"),)
-    functions = (True, real, with_scipy), (False, whole, complex_with_scipy)
+    whole, flag = Result("nn", "complex"), Result("", "real")
+    functions = (True, (whole, flag), with_scipy), (False, (whole,), of_complex_with_scipy)
     return {
-        flag: Stacked(
+        is_real: Stacked(
             name,
             outputs=outputs,
             work=work,
@@ -51,7 +51,7 @@ def rows(name: str, scipy: Callable, work: Callable, **fields: Any) -> dict[bool
             limits=Limits(32),
             **fields,
         )
-        for flag, outputs, function in functions
+        for is_real, outputs, function in functions
     }
 
 
@@ -81,12 +81,11 @@ def function_of(
 
 def general(functions, arrays, options, *how):
     """Results by Schur forms."""
-    if arrays[0].dtype.kind != "c":
-        x, flags = functions[True](arrays, options, *how)
-        if not (flags > 0).any():
-            return x
-    (x,) = functions[False](arrays, options, *how)
-    return x
+    if arrays[0].dtype.kind == "c":
+        (x,) = functions[False](arrays, options, *how)
+        return x
+    x, flags = functions[True](arrays, options, *how)
+    return x if (flags > 0).any() else x.real.copy()
 
 
 def of_hermitian(scalar, arrays, threads):

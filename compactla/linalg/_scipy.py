@@ -17,6 +17,7 @@ fractional_matrix_power, solve_sylvester = copied(linalg.fractional_matrix_power
 solve_continuous_lyapunov = copied(linalg.solve_continuous_lyapunov)
 solve_discrete_lyapunov = copied(linalg.solve_discrete_lyapunov)
 ldl = copied(linalg.ldl)
+eig, eigvals, eigh, eigvalsh = (copied(f) for f in (linalg.eig, linalg.eigvals, linalg.eigh, linalg.eigvalsh))
 lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
 solve = copied(linalg.solve)
 solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_banded)

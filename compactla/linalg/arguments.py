@@ -83,6 +83,8 @@ def common_type(dtype):
 
 def as_lapack(a):
     """An array in the type in which SciPy calls LAPACK for it; others than numbers as they are."""
+    if a.dtype.char in "fdFD":
+        return a
     for chars, dtype in ("?bBhHe", "f"), ("iIlLqQg", "d"), ("G", "D"):
         if a.dtype.char in chars:
             return a.astype(dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from compactla.cpu.fused.expm import PADE
 from compactla.dense.axpy import axpy
 from compactla.dense.chud import chud
+from compactla.dense.geev import geev
 from compactla.dense.gemm import gemm
 from compactla.dense.geqrf import geqrf
 from compactla.dense.gesv import gesv
@@ -108,6 +109,18 @@ def solve_symmetric(A, B, assume_a, uplo, **_):
 def ldl(A, uplo, hermitian, **_):
     ipiv, _ = (hetrf if hermitian else sytrf)(A, uplo, info=info_of(A))
     return ldl_factors(A, ipiv, uplo, hermitian), None
+
+
+def eig(A, **_):
+    info = info_of(A)
+    w, V, _ = geev(A, info=info)
+    return [w, V], info
+
+
+def eigvals(A, **_):
+    info = info_of(A)
+    w, _, _ = geev(A, False, info=info)
+    return [w], info
 
 
 def inv(A, **_):

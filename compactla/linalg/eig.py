@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from compactla.backends import backend, device_module
+from compactla.checks import is_device_array, on_host
+from compactla.foreign import accepts_foreign
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
 
+@accepts_foreign
 def eig(a: Array, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None) -> Array:
     """Eigenvalues and right eigenvectors of matrices, for stacks of them.
 
@@ -57,7 +61,7 @@ def eig(a: Array, *, on_error: str = "raise", compute: str | None = None, thread
     array([[0.+2.j, 0.-2.j],
            [3.+0.j, 5.+0.j]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return _dispatched.eig(a)
     arrays, wrap = given
@@ -65,6 +69,7 @@ def eig(a: Array, *, on_error: str = "raise", compute: str | None = None, thread
     return EigResult(w, wrap(v) if wrap else v)
 
 
+@accepts_foreign
 def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None) -> Array:
     """Eigenvalues of matrices, for stacks of them.
 
@@ -95,7 +100,7 @@ def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, th
     array([[-1.,  3.],
            [ 3.,  5.]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return _dispatched.eigvals(a)
     arrays, _ = given
@@ -105,9 +110,19 @@ def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, th
 
 def real_if_all(a, results):
     """Results, of which the first are eigenvalues, as real numbers if all these are real, for real matrices."""
-    if a.dtype.kind == "c" or results[0].dtype.kind != "c" or np.any(results[0].imag):
+    if a.dtype.kind == "c" or results[0].dtype.kind != "c" or np.any(on_host(results[0]).imag):
         return results
-    return [np.ascontiguousarray(x.real) for x in results]
+    return [real_part(x) for x in results]
+
+
+def real_part(x):
+    """The real part of an array, where it lives."""
+    if not is_device_array(x):
+        return np.ascontiguousarray(x.real)
+    real = np.dtype(x.dtype.char.lower())
+    if not x.size:
+        return backend(x.queue).empty(x.shape, real, x.queue)
+    return device_module("linalg.arrays").spread(x, x.shape, x.strides, real)  # conversions take it
 
 
 def as_complex(function):

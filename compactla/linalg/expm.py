@@ -4,7 +4,7 @@ from numpy import ndarray
 
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked, check_options
 from compactla.types import Array
 
 
@@ -61,6 +61,7 @@ def expm(A: Array, *, compute: str | None = None, threads: int | None = None) ->
     """
     given = as_arrays(A, devices=("A",))
     if given is None or (type(given[0][0]) is ndarray and (given[0][0].ndim < 2 or given[0][0].shape[-1] == 1)):
+        check_options("raise", compute, threads)
         return _scipy.expm(A)
     (a,) = given[0]
     (x,) = EXPM([a.astype("f") if a.dtype.char == "e" else a], (), "raise", compute, threads)

@@ -102,7 +102,7 @@ def fractional_matrix_power(
     singular = s[..., -1] == 0
     if singular.any():
         found = _scipy.on_stacks(_scipy.fractional_matrix_power)(a[singular], t=t)
-        x = x.astype(np.result_type(x, found), copy=False)
+        x = x.astype(found.dtype if singular.all() else np.result_type(x, found), copy=False)  # NaN in single precision
         x[singular] = found
     if bad is not None:
         x[bad] = np.nan

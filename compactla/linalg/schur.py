@@ -9,7 +9,7 @@ from numpy.linalg import LinAlgError
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked, check_options
 from compactla.types import Array
 
 FAILED = "Schur form not found. Possibly ill-conditioned."  # SciPy's message
@@ -87,6 +87,7 @@ def schur(
     (x,) = given[0]
     known = x.dtype.char in "fdFD" or x.dtype.kind in "iu"  # SciPy has types of its own for others
     if not known or sort is not None or output not in ("real", "complex", "r", "c"):
+        check_options(on_error, compute, threads)
         return _scipy.on_stacks(_scipy.schur)(x, output=output, sort=sort, check_finite=check_finite)
     if x.dtype.kind in "iu":
         x = x.astype(np.float64)
@@ -150,6 +151,7 @@ def hessenberg(
         return _scipy.hessenberg(a, calc_q, overwrite_a, check_finite)
     (x,) = given[0]
     if x.ndim < 2 or x.shape[-1] < 3:
+        check_options("raise", compute, threads)
         return _scipy.on_stacks(_scipy.hessenberg)(x, calc_q=calc_q, check_finite=check_finite)
     found = HESSENBERG[bool(calc_q), bool(check_finite)]([as_lapack(x)], (), "raise", compute, threads)
     return tuple(found) if calc_q else found[0]

@@ -153,7 +153,7 @@ class Stacked:
             choose("on_error", on_error, ("raise", "nan"))
         if compute is None:
             compute = precision(arrays[0])
-        elif compute != "double":
+        elif compute != "same" and compute != "double":
             choose("compute", compute, ("double", "same"))
         if type(arrays[0]) is not ndarray:
             return devices.run(self, arrays, options, on_error, compute, threads)

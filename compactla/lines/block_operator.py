@@ -29,6 +29,7 @@ from compactla.lines.host_copies import Runs, Transfers
 from compactla.lines.options import Options
 from compactla.lines.right_hand_sides import check_out
 from compactla.lines.several_devices import Queues
+from compactla.lines.sizes import LineSizes, Padding
 from compactla.lines.storage import refuse_overflow
 from compactla.locks import Lock, read_write_lock
 from compactla.overlap import is_same, share_memory
@@ -53,6 +54,8 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
     ----------
     home : pyopencl.CommandQueue or None
         Queue of the device where vectors are; None on the host.
+    unit : int
+        Numbers in a row of vectors: `block_size`, or 1 where block rows have sizes of their own.
     """
 
     _not_copied: tuple[str, ...] = ("_lock", "_making", "_results")
@@ -60,7 +63,7 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
     def __init__(
-        self, M: Sparse, lines: Any, block_size: int | None, queue: Queue, threads: int | None, periodic: Any,
+        self, M: Sparse, lines: Any, block_size: int | Array, queue: Queue, threads: int | None, periodic: Any,
         **options: Any,
     ) -> None:  # fmt: skip
         self._pattern = Extraction(M, block_size)
@@ -69,13 +72,21 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
         if queue is not None and not isinstance(queue, Queues):
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
-        self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
+        sizes, nrow = self._pattern.sizes, self._pattern.nrow
+        self.block_size, self.queue, self.threads = sizes.largest, queue, threads
+        self.unit = 1 if sizes.differ else sizes.largest
         self.home, self._transfers = None if isinstance(queue, Queues) else queue, None
         if self.home is not None:
-            self._transfers = Transfers(self.dtype, queue, Runs.all(self._pattern.nrow), apart=not self._in_place)
-        self._paths = check_paths(lines, self._pattern.nrow, periodic)
+            rows = Runs.all(self.shape[0] // self.unit)
+            self._transfers = Transfers(self.dtype, queue, rows, apart=not self._in_place)
+        self._paths = check_paths(lines, nrow, periodic)
+        self._counted = self._padding = None
+        if sizes.differ:
+            self._counted = LineSizes(sizes.size[self._paths.rows], self._paths.length, sizes.largest)
+            rows = nrow, sizes.largest
+            self._padding = Padding(sizes.unknowns, rows, self.dtype, self.home, apart=not self._in_place)
         if self._warns:
-            warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
+            warn_of_chords(M, sizes, self._paths, stacklevel=5)
         self.info, self._hermitian, self._is_current, self._is_usable = None, None, False, False
         self._prepare()
 
@@ -148,7 +159,8 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
         matrix = self._kept(M, values)
         values = values if is_device_array(M) else backend(self.home).upload(values, self.home)
         with self._renewing():
-            self.info = self._factor(values, launch)
+            info = self._factor(values, launch)
+            self.info = info if self._counted is None else self._counted.count(info)
             self._matrix, self._is_current, self._sample = matrix, False, sample(matrix)
 
     def _kept(self, M, values):
@@ -176,7 +188,8 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
 
     def __repr__(self) -> str:
         b, (m, n) = self.block_size, self.shape
-        sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {b} x {b}"
+        most = "" if self._padding is None else "up to "
+        sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {most}{b} x {b}"
         state = "factored" if self._is_usable else "not factored"
         return (
             f"{type(self).__name__}({sizes}, {self.dtype}, device={device_name(self.queue)}, {self._summary()}{state})"
@@ -219,7 +232,9 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
     def report(self) -> Report | None:
         """Report of the factorization, line by line; None after an update that was broken off."""
         with self._lock.here.lock:
-            return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
+            if self.info is None:
+                return None
+            return Report.of(self._info, self.block_size, self._met("watched"), self._counted)
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
@@ -280,15 +295,21 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
         """x <- the operator times rhs, or sweeps from x, of vectors of the host or of a device."""
         on_device, rhs, x = is_device_array(rhs), self._rows(rhs), self._rows(x)
         if self._transfers is None or on_device:
+            self._apply_padded(rhs, x, launch, started)
+        else:
+            self._transfers.apply(self._apply_padded, rhs, x, launch, started)
+
+    def _apply_padded(self, rhs, x, launch, started=False):
+        if self._padding is None:
             self._apply(rhs, x, launch, started)
         else:
-            self._transfers.apply(self._apply, rhs, x, launch, started)
+            self._padding.apply(self._apply, rhs, x, launch, started)
 
     def solver(self, threads: int | None = None) -> Callable[..., None]:
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
         self._check_usable()
         launch = self._launch(threads, None)
-        return lambda rhs, x: self._apply(rhs, x, launch)
+        return lambda rhs, x: self._apply_padded(rhs, x, launch)
 
     @abc.abstractmethod
     def _apply(self, rhs, x, launch, started=False):
@@ -316,8 +337,8 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
         return np.ascontiguousarray(r, dtype)
 
     def _rows(self, r):
-        """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
-        b = self.block_size
+        """Vectors as (rows, `unit`, right-hand sides); complex ones for a real matrix are two each."""
+        b = self.unit
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
         r = r if r.dtype == self.dtype else r.view(self.dtype)
         return backend(self.home if is_device_array(r) else None).reshaped(r, (self.shape[0] // b, b, nrhs))
@@ -363,7 +384,7 @@ class BlockOperator(Copied, VectorOperator, abc.ABC):
             adjoint._lock.write(adjoint._update, MH)
             return
         rows, length, ring = self._paths
-        given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
+        given = {"block_size": self._pattern.block_size, "queue": self.queue, "threads": self.threads}
         self._hermitian = self._new_adjoint(MH, split(rows, length), periodic=ring, **given)
 
     def dot(self, x: Array) -> Any:

@@ -10,13 +10,14 @@ from compactla.buffers import ResultPool
 from compactla.checks import check_info, check_launch, check_queue, is_device_array, on_host
 from compactla.dtypes import packed_dtype
 from compactla.foreign import accepts_foreign, hand_back
-from compactla.lines.from_arrays import lines_of
+from compactla.lines.from_arrays import check_line_sizes, lines_of
 from compactla.lines.host_copies import Runs, Transfers
 from compactla.lines.in_parts import KINDS, PartedLines
 from compactla.lines.info import Rewritten, own, write
 from compactla.lines.options import Options
 from compactla.lines.packed import PackedLines, check_packed_lines
 from compactla.lines.right_hand_sides import as_rhs, check_apart, check_out, check_rows
+from compactla.lines.sizes import LineSizes, Padding
 from compactla.lines.storage import refuse_overflow
 from compactla.locks import read_write_lock
 from compactla.overlap import span
@@ -75,6 +76,9 @@ class BlockTridiag(Copied):
     refine : int, optional
         Number of steps of iterative refinement in each solve, with residuals of a copy of the original blocks. It makes
         up for smaller storage and for perturbed pivots. A step takes about as long as two solves.
+    sizes : (K,) or (nlines, K) array_like of int, optional
+        Size of each block row, of all lines or of each. What is past it in blocks and right-hand sides is not read, and
+        zero in solutions. In memory such lines are padded. Default: b for all.
     tiny : float, optional
         Amount that every pivot moves away from zero by when elimination comes to it, with the sign of its real part, as
         in `compactla.getrfnp` [3]_: "shift" with an amount that does not depend on the blocks. Default: 0, not at all.
@@ -147,7 +151,7 @@ class BlockTridiag(Copied):
     def __init__(
         self, lower: Array, diag: Array, upper: Array, vlen: int | None = None, *, queue: Queue = None,
         parts: int | None = None, periodic: Any = False, pivots: str = "report", pivoting: bool = False,
-        diagnose: bool = False, storage: str | None = None, refine: int = 0, tiny: float = 0.0,
+        diagnose: bool = False, storage: str | None = None, refine: int = 0, tiny: float = 0.0, sizes: Any = None,
     ) -> None:  # fmt: skip
         if queue is not None:
             check_queue(queue, "queue")
@@ -157,8 +161,11 @@ class BlockTridiag(Copied):
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
             "tiny": tiny,
         }  # fmt: skip
-        self._adopt(*lines_of(lower, diag, upper, vlen, queue, parts, periodic, options))
         self._shape: Any = np.shape(diag)[:3]
+        size = check_line_sizes(sizes, self._shape) if len(self._shape) == 3 else None
+        self._adopt(*lines_of(lower, diag, upper, vlen, queue, parts, periodic, size, options))
+        if size is not None:
+            self._set_sizes(size)
 
     @classmethod
     @accepts_foreign
@@ -205,10 +212,18 @@ class BlockTridiag(Copied):
         """Take lines, which are factored from these arrays."""
         self._arrays = tuple(arrays)
         self._lines, self._options, self.info = lines, options, None
+        self._counted: LineSizes | None = None
+        self._padding: Padding | None = None
         self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
         self.dtype, self.queue = lines.dtype, lines.queue
         self._transfers = None if self.queue is None else Transfers(self.dtype, self.queue, Runs.all(lines.nrows))
         self._prepare()
+
+    def _set_sizes(self, size):
+        nlines, K, b = self._shape
+        self._counted = LineSizes(size.reshape(-1), np.full(nlines, K), b)
+        unknowns = np.flatnonzero(np.arange(b) < size[:, :, None])
+        self._padding = Padding(unknowns, (nlines * K, b), self.dtype, self.queue)
 
     def _prepare(self):
         """Set the attributes that are not copied."""
@@ -298,8 +313,14 @@ class BlockTridiag(Copied):
     def _factor(self, info, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
-            self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
-        self.info = self._lines.factor(launch, info)
+            shape = (-1,) if self._counted else (-1, self.b, self.b)
+            self._lines.fill([a.reshape(shape) for a in self._arrays], launch)
+        if self._counted:
+            self.info = self._counted.count(self._lines.factor(launch))
+            if info is not None:
+                write(self._info, info)
+        else:
+            self.info = self._lines.factor(launch, info)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
@@ -324,7 +345,7 @@ class BlockTridiag(Copied):
     def report(self) -> Report | None:
         """Report of the factorization, line by line; None before `factor`."""
         with self._lock.here.lock:
-            return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
+            return None if self.info is None else Report.of(self._info, self.b, self._lines.watched, self._counted)
 
     @accepts_foreign
     def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
@@ -381,10 +402,16 @@ class BlockTridiag(Copied):
             shape = nlines * K, b, *(nrhs or [1])
             vectors = run.reshaped(rhs, shape), run.reshaped(x, shape)
             if on_device or self.queue is None:
-                self._lines.solve(*vectors, launch)
+                self._solve(*vectors, launch)
             else:
-                self._transfers.apply(self._lines.solve, *vectors, launch)
+                self._transfers.apply(self._solve, *vectors, launch)
             return x
+
+    def _solve(self, rhs, x, launch):
+        if self._padding is None:
+            self._lines.solve(rhs, x, launch)
+        else:
+            self._padding.apply_trimmed(self._lines.solve, rhs, x, launch)
 
     @accepts_foreign
     def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:

@@ -15,30 +15,31 @@ MESSAGE = (
 )
 
 
-def warn_of_chords(M, b, paths, stacklevel=3) -> None:
+def warn_of_chords(M, sizes, paths, stacklevel=3) -> None:
     """Warn where lines have chords that outweigh a link between their ends, and say how many.
 
     Parameters
     ----------
     M : scipy.sparse BSR or CSR matrix or array
         The matrix; a coupling is a block in which a number is not zero.
-    b : int
-        Size of the blocks.
+    sizes : compactla.lines.sizes.Sizes
+        The sizes of its block rows.
     paths : compactla.lines.extraction.Paths
         The lines.
     stacklevel : int, optional
         Whose call the warning is about, as for `warnings.warn`.
     """
     line, place = paths.places()
-    per_row = 1 if M.format == "bsr" else b
-    arguments = M.indptr, M.indices, per_row, line, place, paths.length, paths.ring
+    per_row = 1 if M.format == "bsr" else sizes.largest
+    padded = sizes.padded(M)
+    arguments = padded.indptr, padded.indices, per_row, line, place, paths.length, paths.ring
     entries = np.empty((_find_entries(*arguments, np.empty((0, 3), np.int64)), 3), np.int64)
     if len(entries):
         _find_entries(*arguments, entries)
         values = M.data[entries[:, 2]].reshape(len(entries), -1)
         chords = np.unique(np.sort(entries[(values != 0).any(axis=1), :2], axis=1), axis=0)
         if len(chords):
-            chords = chords[_outweighing(in_blocks(M, b), chords, paths)]
+            chords = chords[_outweighing(in_blocks(M, sizes), chords, paths)]
         if len(chords):
             row, column = chords[0]
             text = MESSAGE.format(count=len(chords), row=row, column=column, line=line[row])

@@ -61,6 +61,9 @@ class VectorOperator(LinearOperator):
     def __truediv__(self, x: Any) -> Any:
         return Scaled(self, 1 / x) if np.isscalar(x) else super().__truediv__(x)  # type: ignore[operator] # is a number
 
+    def __pow__(self, p: Any) -> Any:
+        return Power(self, p)
+
     def __neg__(self) -> Any:
         return Scaled(self, -1)
 
@@ -135,6 +138,28 @@ class Product(Combined):
     def _adjoint(self):
         A, B = self.args
         return Product(B.H, A.H)
+
+
+class Power(Combined):
+    """A power of a square operator, with an exponent of integers from 0 on."""
+
+    def __init__(self, A, p):
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"the operator has shape {A.shape}, must be square")
+        if not isinstance(p, int | np.integer) or p < 0:
+            raise ValueError(f"p is {p!r}, must be an integer from 0 on")
+        super().__init__(A.shape, A)
+        self.args = A, int(p)
+
+    def _matvec(self, x):
+        A, p = self.args
+        for _ in range(p):
+            x = A.dot(x)
+        return x
+
+    def _adjoint(self):
+        A, p = self.args
+        return Power(A.H, p)
 
 
 class Transposed(Combined):

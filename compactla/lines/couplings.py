@@ -14,11 +14,19 @@ SIGN = 0.1
 SWEEPS = 20
 
 
-def in_blocks(M, b):
-    """`M` in BSR form, with sorted indices and without duplicates."""
+def in_blocks(M, sizes):
+    """`M` in BSR form, with sorted indices and without duplicates.
+
+    Block rows are padded to the largest of their `sizes`, with ones on the diagonal.
+    """
     if M.format == "bsr" and M.has_canonical_format:
         return M
-    M = M.tocsr().tobsr(blocksize=(b, b), copy=True)
+    M, b = sizes.padded(M.tocsr()), sizes.largest
+    if sizes.differ:
+        added = np.ones(M.shape[0], M.dtype)
+        added[sizes.unknowns] = 0
+        M = M + scipy.sparse.diags_array(added, format="csr")
+    M = M.tobsr(blocksize=(b, b), copy=True)
     M.sum_duplicates()
     M.sort_indices()  # which SciPy's conversion leaves as they come
     return M

@@ -9,6 +9,7 @@ from compactla.checks import check_dtype, check_size, check_unmasked
 from compactla.cpu.compile import compiled_once
 from compactla.lines.cutting import check_periodic
 from compactla.lines.host_copies import Runs
+from compactla.lines.sizes import PADDING, Sizes, check_sizes
 from compactla.pickling import Copied
 
 
@@ -110,15 +111,15 @@ def check_cover(flat: np.ndarray, line: np.ndarray, nrow: int) -> None:
         raise ValueError(f"{message} ({len(wrong)} of {nrow} block rows are not)")
 
 
-def check_matrix(M: Any, block_size: Any = None) -> int:
-    """The block size of a square sparse matrix that lines can be taken from.
+def check_matrix(M: Any, block_size: Any = None) -> Sizes:
+    """The sizes of the block rows of a square sparse matrix that lines can be taken from.
 
     Raises
     ------
     TypeError
-        If `M` is not a scipy.sparse matrix or array in BSR or CSR format, or `block_size` is no integer.
+        If `M` is not a scipy.sparse matrix or array in BSR or CSR format, or `block_size` holds other than integers.
     ValueError
-        If `M` is not square, its arrays do not fit together, or it is not made of square blocks of size `block_size`.
+        If `M` is not square, its arrays do not fit together, or it is not made of square blocks of `block_size`.
     """
     if not scipy.sparse.issparse(M):
         raise TypeError(f"M is a {type(M).__name__}, must be a scipy.sparse matrix in BSR or CSR format")
@@ -127,21 +128,25 @@ def check_matrix(M: Any, block_size: Any = None) -> int:
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise ValueError(f"M has shape {M.shape}, must be square")
     check_pattern(M)
-    if block_size is not None:
+    if not (block_size is None or np.ndim(block_size)):
         check_size(block_size, "block_size")
     if M.format == "bsr":
         b, columns = M.blocksize
         if b != columns:
             raise ValueError(f"M has blocks of {b} x {columns}, must have square blocks")
+        if np.ndim(block_size):
+            raise ValueError("block_size is an array, must be an integer for a matrix in BSR format: use M.tocsr()")
         if block_size not in (None, b):
             raise ValueError(f"block_size is {block_size}, must be that of M, {b}")
     elif block_size is None:
         raise ValueError("block_size is missing, must be given for a matrix in CSR format")
+    elif np.ndim(block_size):
+        return Sizes(check_sizes(block_size, M.shape[0]))
     elif block_size < 1 or M.shape[0] % block_size:
         raise ValueError(f"block_size is {block_size}, must divide the {M.shape[0]} rows of M")
     else:
         b = int(block_size)
-    return b
+    return Sizes(np.full(M.shape[0] // b, b, np.int64))
 
 
 def check_pattern(M: Any) -> None:
@@ -203,11 +208,13 @@ class Extraction(Copied):
     ----------
     M : scipy.sparse BSR or CSR matrix or array, (n, n)
         The matrix; it is checked.
-    block_size : int or None
-        The size of its blocks; None for that of a BSR matrix.
+    block_size : int, array of int or None
+        The size of its blocks, or of each block row; None for that of a BSR matrix.
 
     Attributes
     ----------
+    sizes
+        The sizes of its block rows.
     indptr, indices
         The pattern, as the first matrix stored it, duplicates summed.
     data_shape
@@ -215,12 +222,14 @@ class Extraction(Copied):
     """
 
     def __init__(self, M, block_size=None):
-        self.block_size, self.dtype = check_matrix(M, block_size), check_dtype(M.dtype, "M")
+        self.sizes, self.dtype = check_matrix(M, block_size), check_dtype(M.dtype, "M")
         canonical = _canonical(M)
         if canonical.nnz < M.nnz:
             M = canonical
         self.format, self.shape = M.format, M.shape
-        self.nrow = M.shape[0] // self.block_size
+        self.nrow, b = len(self.sizes.size), self.sizes.largest
+        self.block_size = self.sizes.size if self.sizes.differ else b
+        self._start = np.arange(self.nrow + 1) if self.format == "bsr" else self.sizes.start
         self.indptr, self.indices = M.indptr.copy(), M.indices[: M.indptr[-1]].copy()
         self.data_shape = (len(self.indices), *M.data.shape[1:])
 
@@ -228,23 +237,25 @@ class Extraction(Copied):
         """All blocks that the matrix has, those of a row side by side."""
         if self.format == "bsr":
             return Blocks(self.indptr, self.indices, np.arange(len(self.indices), dtype=np.int64))
-        b, numbered = self.block_size, np.arange(1, len(self.indices) + 1, dtype=np.int64)
-        B = scipy.sparse.csr_array((numbered, self.indices, self.indptr), shape=self.shape).tobsr(blocksize=(b, b))
+        b, numbered = self.sizes.largest, np.arange(1, len(self.indices) + 1, dtype=np.int64)
+        places = scipy.sparse.csr_array((numbered, self.indices, self.indptr), shape=self.shape)
+        B = self.sizes.padded(places).tobsr(blocksize=(b, b))
         return Blocks(B.indptr, B.indices, B.data - 1)
 
     def find(self, row, column, no_row: int) -> np.ndarray:
         """Places of the blocks (row, column), both (n, V): (n, V), or (n, b, b, V) of numbers for a CSR matrix.
 
-        -1 stands for a block, or number, of zero; `no_row` is where there are no such rows.
+        -1 stands for a block, or number, of zero; `no_row` is where there are no such rows. Where it is -2, as for
+        blocks on the diagonal, the diagonal has `PADDING` past the size of a block row.
         """
-        b = 1 if self.format == "bsr" else self.block_size
+        b = 1 if self.format == "bsr" else self.sizes.largest
         place = np.empty((len(row), b, b, row.shape[1]), np.int64)
-        _find_blocks(self.indptr, self.indices, row, column, no_row, place)
+        _find_blocks(self.indptr, self.indices, self._start, row, column, no_row, place)
         return place[:, 0, 0] if self.format == "bsr" else place
 
     def values_of(self, rows: Runs) -> Runs:
         """All values of these block rows."""
-        start = self.indptr[:: 1 if self.format == "bsr" else self.block_size]
+        start = self.indptr[self._start]
         return Runs(start[rows.first], start[rows.stop])
 
     def matrix(self, data):
@@ -288,10 +299,11 @@ class Extraction(Copied):
 
 
 @compiled_once
-def _find_blocks(indptr, indices, row, column, no_row, place):
-    """Place of each entry of the blocks (row, column), b x b each, of a matrix in CSR form.
+def _find_blocks(indptr, indices, start, row, column, no_row, place):
+    """Place of each entry of the blocks (row, column), padded to b x b each, of a matrix in CSR form.
 
-    -1 where there is none; `no_row` on, and -1 off, the diagonal of a block whose row or column is -1.
+    Block rows and columns begin at `start`. -1 where there is no entry; `no_row` on, and -1 off, the diagonal of a
+    block whose row or column is -1.
     """
     b = place.shape[1]
     place[:] = -1
@@ -300,11 +312,13 @@ def _find_blocks(indptr, indices, row, column, no_row, place):
             for i in range(b):
                 if row[s, v] < 0 or column[s, v] < 0:
                     place[s, i, i, v] = no_row
-                else:
-                    for k in range(indptr[row[s, v] * b + i], indptr[row[s, v] * b + i + 1]):
-                        j = indices[k] - column[s, v] * b
-                        if 0 <= j < b:
-                            place[s, i, j, v] = k
+                elif start[row[s, v]] + i < start[row[s, v] + 1]:
+                    first, end = start[column[s, v]], start[column[s, v] + 1]
+                    for k in range(indptr[start[row[s, v]] + i], indptr[start[row[s, v]] + i + 1]):
+                        if first <= indices[k] < end:
+                            place[s, i, indices[k] - first, v] = k
+                elif no_row == -2:
+                    place[s, i, i, v] = PADDING
 
 
 def _canonical(M):

@@ -16,7 +16,7 @@ FARTHEST = 2.0, 2.0, 0.0
 
 
 def find_lines(
-    M: Sparse, block_size: int | None = None, coordinates: Array = None, *, anisotropy: float | None = None,
+    M: Sparse, block_size: int | Array = None, coordinates: Array = None, *, anisotropy: float | None = None,
     threshold: float = 0.01, min_length: int = 2,
 ) -> list[np.ndarray]:  # fmt: skip
     """Find the lines of a `LinePreconditioner`: the chains of block rows that are coupled most strongly.
@@ -40,9 +40,9 @@ def find_lines(
     ----------
     M : scipy.sparse BSR or CSR matrix or array, (n, n)
         The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed.
-    block_size : int, optional
-        Size b of the blocks; needed for CSR, taken from the matrix for BSR.
-    coordinates : (n / b, dim) array_like, optional
+    block_size : int or (nrow,) array_like of int, optional
+        Size b of the blocks, or of each block row; needed for CSR, taken from the matrix for BSR.
+    coordinates : (nrow, dim) array_like, optional
         Where the block rows lie. Given these, only the pattern of `M` counts, and how strongly two block rows are
         coupled is 1 over their distance, as in Ifpack2: a line goes to the nearest two of the neighbours, where the
         farthest is far enough away.
@@ -90,7 +90,7 @@ def find_lines(
     >>> [line.tolist() for line in cla.find_lines(M, block_size=1)]
     [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
     """
-    b = check_matrix(M, block_size)
+    sizes = check_matrix(M, block_size)
     check_dtype(M.dtype, "M")
     needed = ANISOTROPY if coordinates is None else FARTHEST
     if anisotropy is not None:
@@ -98,10 +98,10 @@ def find_lines(
         needed = anisotropy, anisotropy, max(anisotropy, needed[2])
     threshold = _not_negative(threshold, "threshold")
     check_size(min_length, "min_length")
-    nrow = M.shape[0] // b
+    nrow = len(sizes.size)
     if coordinates is not None:
         coordinates = _check_coordinates(coordinates, nrow)
-    M = in_blocks(M, b)
+    M = in_blocks(M, sizes)
     S, opposite = couplings(M) if coordinates is None else proximities(M, coordinates)
     strongest, third, weakest = ranks(S.indptr, S.data)
     around = third if coordinates is None else weakest

@@ -5,25 +5,45 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend
-from compactla.checks import as_array, check_contiguous, check_device_array, check_dtype, is_device_array
+from compactla.checks import as_array, as_integers, check_contiguous, check_device_array, check_dtype, is_device_array
 from compactla.layout import packed
 from compactla.lines.cutting import BlockFormat, check_periodic, plan_cut
 from compactla.lines.in_parts import KINDS, PartedLines
 from compactla.lines.options import Options
 from compactla.lines.packed import PackedLines, one_lane
+from compactla.lines.sizes import PADDING
 
 
-def lines_of(lower, diag, upper, vlen, queue, parts, periodic, options: dict) -> tuple[list, Any, Options]:
-    """The arrays that lines are factored from, the lines, and their `Options`, from the arguments of `BlockTridiag`."""
+def lines_of(
+    lower, diag, upper, vlen, queue, parts, periodic, sizes: np.ndarray | None, options: dict
+) -> tuple[list, Any, Options]:
+    """The arrays that lines are factored from, the lines, and their `Options`, from the arguments of `BlockTridiag`.
+
+    `sizes`, (nlines, K), are those of block rows of which some are padded.
+    """
     blocks, ring = check_lines(lower, diag, upper, periodic, queue)
     (nlines, K, b, _), dtype = blocks[1].shape, blocks[1].dtype
     chosen = Options(dtype, **options)
     format = BlockFormat.of(b, dtype, vlen, queue)
     pieces, format = plan_cut(np.full(nlines, K, np.int64), ring, parts, format, chosen, vlen is not None)
-    if b and len(pieces.position):
-        return *part(blocks, pieces, format, chosen), chosen
+    if b and (len(pieces.position) or sizes is not None):
+        return *part(blocks, pieces, sizes, format, chosen), chosen
     lines = pack(blocks, format, chosen)
     return lines.blocks, lines, chosen
+
+
+def check_line_sizes(sizes: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The sizes of block rows as an array (nlines, K); None where all are whole. `shape` is that of `diag`."""
+    if sizes is None:
+        return None
+    nlines, K, b = shape[:3]
+    size = as_integers(sizes, "sizes")
+    if size.shape not in ((K,), (nlines, K)):
+        raise ValueError(f"sizes has shape {size.shape}, must be ({K},) or ({nlines}, {K}) to fit diag")
+    wrong = size[(size < 1) | (size > b)]
+    if len(wrong):
+        raise ValueError(f"sizes holds {wrong[0]}, must hold numbers from 1 to {b}, the size of blocks")
+    return np.broadcast_to(size, (nlines, K)) if (size < b).any() else None
 
 
 def check_blocks(a, name, diag, queue):
@@ -76,20 +96,39 @@ def pack(blocks, format: BlockFormat, options) -> PackedLines:
     return PackedLines(lower, diag, upper, offset, rows, nlines, options, format.queue)
 
 
-def part(blocks, pieces, format: BlockFormat, options) -> tuple[list, PartedLines]:
+def part(blocks, pieces, sizes, format: BlockFormat, options) -> tuple[list, PartedLines]:
     """Copies of the arrays that `BlockTridiag` is given, and the lines that are factored from these in parts."""
     run = backend(format.queue)
     copies = [a.copy() if is_device_array(a) else run.upload(np.array(a, order="C"), format.queue) for a in blocks]
     nlines, K, *_ = blocks[1].shape
     couplings = blocks[0].shape[1]
 
+    step = {"lower": -1, "diag": 0, "upper": 1}
+
     def find(kind, position):
         line, k = np.divmod(position, K)
+        block, there = line * couplings + (k if kind == "upper" else (k - 1) % K), position >= 0
         if kind == "diag":
-            return np.where(position < 0, -2, position)
-        return np.where(position < 0, -1, line * couplings + (k if kind == "upper" else (k - 1) % K))
+            block = position
+        if sizes is None:
+            return np.where(there, block, -2 if kind == "diag" else -1)
+        own = np.where(there, sizes[line, k], 0), np.where(there, sizes[line, (k + step[kind]) % K], 0)
+        place = places_in_blocks(block, *own, format.b)
+        if kind == "diag":
+            diagonal = place[:, range(format.b), range(format.b)]
+            place[:, range(format.b), range(format.b)] = np.where(
+                diagonal >= 0, diagonal, np.where(there, PADDING, -2)[:, None]
+            )
+        return place
 
     return copies, PartedLines(pieces, np.arange(nlines * K, dtype=np.int64), find, format, options)
+
+
+def places_in_blocks(block, rows, columns, b) -> np.ndarray:
+    """Places of the first rows and columns of these blocks, (n, V), among the numbers of all: (n, b, b, V), -1 past."""
+    i, j = np.arange(b)[:, None, None], np.arange(b)[:, None]
+    block, rows, columns = (a[:, None, None, :] for a in (block, rows, columns))
+    return np.where((i < rows) & (j < columns), (block * b + i) * b + j, -1)
 
 
 def fold(lower, diag, upper, ring, queue):

@@ -28,6 +28,7 @@ from compactla.layout import Pack
 from compactla.lines.cutting import BlockFormat, Cut, count_parts, cut, plan_cut
 from compactla.lines.info import write
 from compactla.lines.packed import PackedLines, couplings_of, sort_into_packs
+from compactla.lines.sizes import PADDING
 from compactla.pickling import Copied
 from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 
@@ -40,19 +41,26 @@ class Wanted(NamedTuple):
     kind: str  # "lower", "diag" or "upper"
     place: Any
     blocks: Any
+    size: Any = None  # of each block, (slots, V), where some are padded
 
     @classmethod
     def of(cls, kind, place, format: BlockFormat):
-        return cls(kind, format.upload(place), format.empty(len(place), place.shape[-1]))
+        size, padded = None, place == PADDING
+        if padded.any():
+            place = np.where(padded, -1, place)
+            size = format.upload(format.b - padded.sum((1, 2)))
+        return cls(kind, format.upload(place), format.empty(len(place), place.shape[-1]), size)
 
 
 def fill(wanted, sources, queue, launch) -> None:
     """Take blocks from `sources`, the arrays of `KINDS`."""
     run = backend(queue)
-    for kind, place, blocks in wanted:
+    for kind, place, blocks, size in wanted:
         source = sources[KINDS.index(kind)]
         gather = run.gather_blocks if source.ndim == 3 else run.gather_values
         gather(source, place, blocks, launch)
+        if size is not None:
+            backend(queue, "lines").pad_diagonals(blocks, size, launch)
 
 
 class PartedLines(Copied):
@@ -67,7 +75,8 @@ class PartedLines(Copied):
     find : callable
         ``find(kind, positions)``: places of the blocks that couple the block rows at these positions to themselves
         ("diag"), to the ones before them ("lower") or behind them ("upper"), counted as `gather_blocks` or
-        `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag".
+        `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag". Where the
+        diagonal of a smaller block is padded there is `PADDING`.
     format : BlockFormat
         Format of the blocks.
     options : Options

@@ -29,8 +29,9 @@ class LinePreconditioner(BlockOperator):
     lines : sequence of sequences of int, or (nlines, length) array of int
         The block rows along each line, of any length. Every block row is on exactly one line. Couplings between blocks
         of one line that are not neighbours on it are chords, which are dropped, too; of strong ones there is a warning.
-    block_size : int, optional
-        Size b of the blocks; needed for CSR, taken from the matrix for BSR.
+    block_size : int or (nrow,) array_like of int, optional
+        Size b of the blocks; needed for CSR, taken from the matrix for BSR. Block rows of sizes of their own, of a CSR
+        matrix, are padded to the largest in memory.
     vlen : int, optional
         Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue or list of pyopencl.CommandQueue, optional
@@ -75,7 +76,7 @@ class LinePreconditioner(BlockOperator):
         `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
         and how many were replaced: arrays (nlines,), in the order of `lines`.
     block_size, vlen : int
-        Size of the blocks, vector length.
+        Size of the blocks, or of the largest, and vector length.
     queue : pyopencl.CommandQueue, list of pyopencl.CommandQueue or None
         Queue of the device that holds the factors, or queues; None on the CPU.
     threads : int or None
@@ -119,7 +120,7 @@ class LinePreconditioner(BlockOperator):
 
     @accepts_foreign
     def __init__(
-        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        self, M: Sparse, lines: Any, block_size: int | Array = None, vlen: int | None = None, *, queue: Queue = None,
         threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
         pivoting: bool = False, diagnose: bool = False, storage: str | None = None, refine: int = 0,
         tiny: float = 0.0,

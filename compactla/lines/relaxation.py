@@ -111,7 +111,7 @@ class LineRelaxation(BlockOperator):
 
     @accepts_foreign
     def __init__(
-        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        self, M: Sparse, lines: Any, block_size: int | Array = None, vlen: int | None = None, *, queue: Queue = None,
         threads: int | None = None, parts: int | None = None, periodic: Any = False, scheme: str = "jacobi",
         sweeps: int = 1, damping: float = 1.0, tol: Any = None, **options: Any,
     ) -> None:  # fmt: skip

@@ -132,7 +132,7 @@ class Share(Copied):
         paths = paths.some(which)
         own = Runs.of(np.sort(paths.rows))
         self._vectors, self._values = Transfers(pattern.dtype, queue, own), pattern.values_of(own)
-        blocks = BlockFormat.of(pattern.block_size, pattern.dtype, vlen, queue)
+        blocks = BlockFormat.of(pattern.sizes.largest, pattern.dtype, vlen, queue)
         pattern, rows = SomeValues(pattern, self._values), own.numbered(paths.rows)
         self.lines = part_matrix(pattern, paths, rows, parts, blocks, options, vlen is not None)
         self._prepare()

@@ -37,10 +37,11 @@ from compactla.linalg.solveh_banded import SOLVEH_BANDED
 from compactla.linalg.sqrtm import SQRTM
 from compactla.linalg.svd import FULL
 from compactla.linalg.sylvester import CONTINUOUS, DISCRETE, SYLVESTER
+from compactla.patch import scipys
 
 # Letters of types that they compute with in double precision. SciPy has single precision too: in its tests, stacks have
 # the bits of single matrices there.
-NUMPYS, SCIPYS = frozenset("fdFD?bBhHiIlLqQ"), frozenset("dDiIlLqQ")
+NUMPYS, SCIPYS = frozenset("fdFD?bBhHiIlLqQ"), scipys.KNOWN
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,10 @@ ONE, PIVOTS = np.ones((1, 1, 1)), np.zeros((1, 1), np.int32)
 SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "cho_factor": ("a", lambda a: CHO_FACTOR.gains(a.shape), (ONE,)),
     "cho_solve": ("c_and_lower[0] b", lambda c, b: CHO_SOLVE.gains(c.shape, columns(b)), ((ONE, False), ONE)),
+    "eig": ("a", lambda a: EIG.gains(a.shape), (ONE,)),
+    "eigh": ("a", lambda a: EIGH.gains(a.shape), (ONE,)),
+    "eigvals": ("a", lambda a: EIGVALS.gains(a.shape), (ONE,)),
+    "eigvalsh": ("a", lambda a: EIGVALSH.gains(a.shape), (ONE,)),
     "expm": ("A", lambda a: a.shape[-1] > 1 and EXPM.gains(a.shape), (ONE,)),
     "ldl": ("A", lambda a: LDL[True].gains(a.shape), (ONE,)),
     "fractional_matrix_power": ("A", lambda a: a.shape[-1] > 1 and POWER[True].gains(a.shape, (1, 1)), (ONE, 0.5)),
@@ -114,6 +119,7 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
         ((ONE, PIVOTS), ONE),
     ),
     "schur": ("a", lambda a: SCHUR[True].gains(a.shape), (ONE,)),
+    "solve": ("a b", lambda a, b: a.shape[-1] > 1 and SOLVE.gains(a.shape, columns(b)), (ONE, ONE)),
     "solve_banded": ("ab b", lambda ab, b: SOLVE_BANDED.kernel.gains(ab.shape, columns(b)), ((0, 0), ONE, ONE)),
     "solve_continuous_lyapunov": ("a q", lambda a, q: CONTINUOUS.gains(a.shape, q.shape), (ONE, ONE)),
     "solve_discrete_lyapunov": ("a q", lambda a, q: DISCRETE.gains(a.shape, q.shape), (0.5 * ONE, ONE)),
@@ -147,7 +153,8 @@ def of_numpy() -> Iterator[Target]:
 
 def of_scipy() -> Iterator[Target]:
     for name, (arrays, gains, one) in SCIPY.items():
-        function, ours = getattr(scipy.linalg, name), inspect.unwrap(getattr(linalg, name))
+        function = getattr(scipy.linalg, name)
+        ours = getattr(scipys, name, None) or inspect.unwrap(getattr(linalg, name))
         theirs = getattr(_scipy, name)
         if takes(ours, function):
             try:

@@ -333,7 +333,8 @@ class Operator(Copied):
     """An operator that kernels apply: packed values, their pattern, and the kind of operator.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
-    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
+    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`, which
+    those that are made have.
     """
 
     @accepts_foreign

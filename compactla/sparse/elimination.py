@@ -12,6 +12,8 @@ from compactla.sparse.pattern import Pattern
 PATTERNS = 16  # whose tiles are kept
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
 DENSE = 12
+# Up to what part of a pattern is kept of what incomplete factors drop.
+DROPPED = 1 / 2
 # What a multiply-add costs in tiles of this size, and what a tile costs beside these.
 COSTS = {1: (6.0, 30), 2: (2.8, 45), 4: (1.6, 130)}
 
@@ -176,7 +178,12 @@ class Tiles:
     zeros, ones : ndarray of int64
         Where in the tiles zeros and ones are before elimination: ones are on the diagonal behind the last pivot.
     mask : ndarray of int64
-        For each number in the tiles, whether a value is there, or a one.
+        For each number in the tiles, -1 if a value is there, or a one; else the place behind the tiles for what
+        incomplete factors drop there.
+    dropped : Pattern or None
+        Where all that incomplete factors drop is; None if it is not kept, as it is much.
+    extra : int
+        Numbers behind the tiles: of incomplete factors what they drop, and one more for what is not kept.
     """
 
     def __init__(
@@ -194,9 +201,20 @@ class Tiles:
         behind = np.arange(self.n, m * size)
         self.ones = self.at(behind, behind)
         self.mask = np.zeros(self.count, np.int64)
-        self.mask[self.places] = self.mask[self.ones] = 1
+        self.mask[self.places] = self.mask[self.ones] = -1
         self.zeros = np.flatnonzero(self.mask == 0)
         self.taken = taken
+        self.dropped, self.extra = None, int(incomplete)
+        if incomplete and len(tiles.indices) == m * m:
+            number = np.arange(self.count)
+            tile, place = np.divmod(number, size**2)
+            i, j = self.rows[tile] * size + place // size, self.indices[tile] * size + place % size
+            some = number[(self.mask == 0) & (i < self.n) & (j < self.n)]
+            if len(some) <= DROPPED * len(self.places):
+                some = some[np.lexsort((j[some], i[some]))]
+                self.mask[self.zeros], self.mask[some] = len(some), np.arange(len(some))
+                self.dropped = Pattern.of(i[some], j[some], self.n)
+                self.extra += len(some)
 
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The places of entries, each of which is in some tile."""

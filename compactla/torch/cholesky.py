@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from compactla import linalg
+from compactla.linalg.cho_solve import CHO_SOLVE
 from compactla.torch.arguments import broadcast, check_like, check_rows, check_square, like
 from compactla.torch.matmul import products
-from compactla.torch.operator import call, like_first, operator
+from compactla.torch.operator import call, like_first, operator, run
 from compactla.torch.solve_triangular import triangular
 
 
@@ -134,8 +135,4 @@ def solve_derived(b, L, upper, compute):
 @operator(like_first, chosen=solve_derived)
 def definite_solutions(b: Tensor, L: Tensor, upper: bool, compute: str) -> Tensor:
     """Solutions x of L L^H x = b, or of L^H L x = b with an upper triangle."""
-    return call(solved, L, b, upper=upper, compute=compute)
-
-
-def solved(L, b, upper, **options):
-    return linalg.cho_solve((L, not upper), b, check_finite=False, **options)
+    return run(CHO_SOLVE, L, b, options=("U" if upper else "L", False), compute=compute)[0]

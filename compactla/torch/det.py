@@ -5,9 +5,10 @@ from torch import Tensor
 
 from compactla import linalg
 from compactla.torch.arguments import check_square, like
+from compactla.torch.factors import DETERMINED, LOGARITHMS, computed, empty_factors, is_ours, lu_factor, of_type
 from compactla.torch.matmul import products
-from compactla.torch.operator import call, like_first, operator
-from compactla.torch.solve import lu_factor, solve_with
+from compactla.torch.operator import call, like_first, operator, run
+from compactla.torch.solve import solve_with
 
 
 @like(torch.linalg.det)
@@ -106,10 +107,10 @@ def spread(d, n):
     return d.unsqueeze(-1).expand(*d.shape, n).diag_embed()
 
 
-def parity(piv):
-    """1 or -1: the determinants of permutations."""
-    moved = (piv != torch.arange(piv.shape[-1], device=piv.device)).sum(-1)
-    return 1 - 2 * (moved % 2)
+def pivots(lu, piv):
+    """Pivots of factors, those of rows that were interchanged with the other sign."""
+    diagonal = lu.diagonal(dim1=-2, dim2=-1)
+    return torch.where(piv == torch.arange(piv.shape[-1], device=piv.device), diagonal, -diagonal)
 
 
 def raised(lu, fraction):
@@ -137,7 +138,7 @@ def follow_determinants(ctx, da, *others):
 )
 def determinants_with(a: Tensor, lu: Tensor, piv: Tensor) -> Tensor:
     """Determinants of a, with its factors."""
-    return (lu.diagonal(dim1=-2, dim2=-1).prod(-1) * parity(piv)).to(a.dtype)
+    return pivots(lu, piv).prod(-1).to(a.dtype)
 
 
 def adjoint_difference(ctx, x):
@@ -166,50 +167,63 @@ def cofactors(a: Tensor, lu: Tensor, piv: Tensor) -> Tensor:
     return solve_with(a, lu, piv, spread(d.conj().resolve_conj(), a.shape[-1]), True)
 
 
-def determinants_derived(a, compute):
-    return determinants_with(a, *lu_factor(a, "keep", compute))
+@operator(
+    lambda a, compute: (number_each(a), *empty_factors(a, "keep", compute)),
+    saved=lambda inputs, found: (inputs[0], *found[1:]),
+    backward=lambda ctx, g, *factors: (g[..., None, None] * cofactors(*ctx.saved_tensors),),
+    jvp=lambda ctx, da: (follow_determinants(ctx, da), None, None),
+    derived=1,
+)
+def determinants_and_factors(a: Tensor, compute: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Determinants and factors."""
+    if a.is_cpu and is_ours(a):
+        d, lu, piv = run(DETERMINED, computed(a, compute))
+        return of_type(d, a), lu, piv
+    lu, piv = lu_factor(a, "keep", compute)
+    return determinants_with(a, lu, piv), lu, piv
 
 
-@operator(number_each, chosen=determinants_derived)
+@operator(number_each, among=determinants_and_factors)
 def determinants(a: Tensor, compute: str) -> Tensor:
     """Determinants."""
     return call(linalg.det, a, compute=compute)
 
 
-def derive_logarithms(ctx, gsign, glog):
+def derive_logarithms(ctx, gsign, glog, *factors):
     a, lu, piv, sign = ctx.saved_tensors
     g = torch.zeros_like(sign) if glog is None else glog.to(sign.dtype)
     if gsign is not None and sign.is_complex():
         g = g - (gsign.conj() * sign).imag * 1j
-    return solve_with(a, lu, piv, spread(g, a.shape[-1]), True), None, None
+    return (solve_with(a, lu, piv, spread(g, a.shape[-1]), True),)
 
 
-def follow_logarithms(ctx, da, *others):
+def follow_logarithms(ctx, da):
     a, lu, piv, sign = ctx.saved_tensors
     change = trace(solve_with(a, lu, piv, da, False))
     if not sign.is_complex():
-        return torch.zeros_like(sign), change
-    return change.imag * 1j * sign, change.real
+        return torch.zeros_like(sign), change, None, None
+    return change.imag * 1j * sign, change.real, None, None
 
 
 @operator(
-    pair_each,
-    saved=lambda inputs, found: (*inputs, found[0]),
+    lambda a, compute: (*pair_each(a), *empty_factors(a, "keep", compute)),
+    saved=lambda inputs, found: (inputs[0], *found[2:], found[0]),
     backward=derive_logarithms,
     jvp=follow_logarithms,
+    derived=2,
 )
-def logarithms_with(a: Tensor, lu: Tensor, piv: Tensor) -> tuple[Tensor, Tensor]:
-    """Signs of determinants of a, with its factors, and logarithms of their absolute values."""
-    diagonal = lu.diagonal(dim1=-2, dim2=-1)
-    sign, log = diagonal.sgn().prod(-1) * parity(piv), diagonal.abs().log().sum(-1)
-    return sign.to(a.dtype), log.to(a.dtype.to_real())
+def logarithms_and_factors(a: Tensor, compute: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Signs of determinants, logarithms of their absolute values, and factors."""
+    if a.is_cpu and is_ours(a):
+        sign, log, lu, piv = run(LOGARITHMS, computed(a, compute))
+    else:
+        lu, piv = lu_factor(a, "keep", compute)
+        factors = pivots(lu, piv)
+        sign, log = factors.sgn().prod(-1), factors.abs().log().sum(-1)
+    return sign.to(a.dtype), log.to(a.dtype.to_real()), lu, piv
 
 
-def logarithms_derived(a, compute):
-    return logarithms_with(a, *lu_factor(a, "keep", compute))
-
-
-@operator(pair_each, chosen=logarithms_derived)
+@operator(pair_each, among=logarithms_and_factors)
 def logarithms(a: Tensor, compute: str) -> tuple[Tensor, Tensor]:
     """Signs of determinants, and logarithms of their absolute values."""
     return call(linalg.slogdet, a, compute=compute)

@@ -1,9 +1,11 @@
 """lstsq: least squares."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compactla import linalg
+from compactla.linalg.lstsq import LSTSQ, WIDE, limit_of
 from compactla.torch.arguments import as_matrices, broadcast, check_like, check_tensor, like
 from compactla.torch.matmul import products
 from compactla.torch.operator import call, is_plain, operator
@@ -117,7 +119,20 @@ def least_squares(
     a: Tensor, b: Tensor, rcond: float, on_error: str, compute: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Solutions, squares of residuals, ranks and singular values."""
-    x, residuals, rank, s = call(linalg.lstsq, a, b, rcond=rcond, on_error=on_error, compute=compute)
+    options = {"rcond": rcond, "on_error": on_error, "compute": compute}
+    if a.is_cpu:
+        return call(on_host, a, b, **options)
+    x, residuals, rank, s = call(linalg.lstsq, a, b, **options)
     if a.shape[-2] <= a.shape[-1]:
-        residuals = empty_lstsq(a, b)[1].zero_()
+        residuals = s.new_zeros((*a.shape[:-2], b.shape[-1]))
     return x, residuals, rank.to(torch.int64), s
+
+
+def on_host(a, b, rcond, on_error, compute, threads):
+    """Results for arrays, also for single matrices, which `compactla.linalg` leaves to NumPy."""
+    m, n = a.shape[-2:]
+    limit = np.array([[limit_of(a, b, rcond, compute)]])
+    x, residuals, rank, s = (WIDE if m < n else LSTSQ)((a, b, limit), (), on_error, compute, threads)
+    if m <= n:
+        residuals[...] = 0
+    return x, residuals, rank.astype(np.int64), s

@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compactla.dense import gemm as routine
 from compactla.torch.arguments import broadcast, check_like, check_tensor, like
-from compactla.torch.operator import call, operator
+from compactla.torch.operator import call, is_plain, operator
 
 
 @like(torch.matmul)
@@ -46,6 +47,8 @@ def matmul(A, B):
     """
     check_tensor(A, "A", 1)
     check_like(B, "B", A)
+    if A.ndim <= 2 >= B.ndim and A.is_cpu and A.shape[-1] == B.shape[0] and is_plain((A, B)):
+        return torch.matmul(A, B)
     a = A.unsqueeze(0) if A.ndim == 1 else A
     b = B.unsqueeze(-1) if B.ndim == 1 else B
     C = product(a, b, False, False)
@@ -139,9 +142,23 @@ def follow_products(ctx, da, db):
 @operator(empty_products, saved=lambda inputs, c: inputs[:2], backward=derive_products, jvp=follow_products)
 def products(a: Tensor, b: Tensor, conja: bool, conjb: bool) -> Tensor:
     """Products of matrices, each conjugated or not."""
+    if a.is_cpu:
+        return call(multiplied, a, b, conja=conja, conjb=conjb)
     c = empty_products(a, b)
     if c.numel():
         A, B, C = (x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:]) for x in (a, b, c))
         options = {"transa": "C" if conja else "N", "transb": "C" if conjb else "N"}
         call(routine.gemm, A.mT if conja else A, B.mT if conjb else B, C, **options)
+    return c
+
+
+def multiplied(a, b, conja, conjb, threads):
+    """Products of arrays on the host."""
+    c = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    if c.size:
+        nm = math.prod(c.shape[:-2])
+        A, B, C = [x if x.ndim == 3 else x.reshape(nm, *x.shape[-2:]) for x in (a, b, c)]
+        ops = "NC"[conja], "NC"[conjb]
+        A, B = A.swapaxes(1, 2) if conja else A, B.swapaxes(1, 2) if conjb else B
+        routine.gemm(A, B, C, 1, 0, *ops, threads=threads)
     return c

@@ -12,11 +12,13 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 from torch.library import Library, infer_schema, register_fake, register_vmap
 
+from compactla.linalg.arguments import as_arrays
+
 LIBRARY = Library("compactla", "FRAGMENT")
 PLAIN = Tensor, torch.nn.Parameter
 
 
-def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
+def operator(made, *, saved=None, backward=None, jvp=None, derived=None, chosen=None, among=None):
     """Make a function an operator of PyTorch, of the same arguments: tensors come first.
 
     Where nothing transforms or records a call, it does not go through PyTorch's dispatcher, which takes longer.
@@ -34,8 +36,12 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
     jvp : function, optional
         Makes the derivative of the result, or a tuple of them: of the context, and those of the tensors among the
         arguments, of which some may be None.
+    derived : int, optional
+        How many results have derivatives: the first ones. Default: all.
     chosen : function, optional
         What is called instead, of the same arguments, where derivatives are needed: with results that these use.
+    among : operator, optional
+        That instead: its first results are the results.
     """
 
     def make(function):
@@ -44,6 +50,7 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
         known = getattr(torch.ops.compactla, name).default
         count = sum(argument.type.isSubtypeOf(_C.TensorType.get()) for argument in known._schema.arguments)
         others = (None,) * (len(known._schema.arguments) - count)
+        results, has_derived = len(known._schema.returns), saved or chosen or among
 
         def forward(ctx, keyset, *args):
             if keyset is None:
@@ -53,8 +60,11 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
                     found = below(known, keyset, args)
             tensors, ctx.options = saved(args, found), args[count:]
             ctx.set_materialize_grads(False)
+            if derived:
+                ctx.mark_non_differentiable(*found[derived:])
             ctx.save_for_backward(*tensors)
-            ctx.save_for_forward(*tensors)
+            if keyset is not None or forward_ad._current_level >= 0:
+                ctx.save_for_forward(*tensors)
             return found
 
         def backwards(ctx, *grads):
@@ -69,19 +79,24 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
         steps = {"forward": forward, "backward": backwards, "jvp": forwards}
         both = type(name, (_SingleLevelFunction,), {step: staticmethod(made) for step, made in steps.items()})
 
-        def derived(keyset, args):
-            return chosen(*args) if chosen else both.apply(keyset, *args)
+        def recorded(keyset, args):
+            if chosen:
+                return chosen(*args)
+            if not among:
+                return both.apply(keyset, *args)
+            found = among(*args) if keyset else among.recorded(None, args)
+            return found[0] if results == 1 else found[:results]
 
         def dispatched(keyset, *args):
-            if (saved or chosen) and has_derivatives(args):
+            if has_derived and has_derivatives(args):
                 with enable_single_level_autograd_function():
-                    return derived(keyset, args)
+                    return recorded(keyset, args)
             return below(known, keyset, args)
 
         def apply(*args):
             if not is_plain(args):
                 return known(*args)
-            return derived(None, args) if (saved or chosen) and has_derivatives(args) else function(*args)
+            return recorded(None, args) if has_derived and has_derivatives(args) else function(*args)
 
         def vmap(info, in_dims, *args):
             found = known(*[in_front(x, axis, info.batch_size) for x, axis in zip(args, in_dims, strict=True)])
@@ -95,6 +110,7 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
         LIBRARY.impl(name, dispatched, "Autograd", with_keyset=True)
         register_fake(f"compactla::{name}", made, lib=LIBRARY)
         register_vmap(f"compactla::{name}", vmap, lib=LIBRARY)
+        apply.recorded = recorded
         return functools.wraps(function)(apply)
 
     return make
@@ -130,7 +146,10 @@ def is_plain(args):
         return False
     if _C._functorch.peek_interpreter_stack() is not None:
         return False
-    return all(type(x) in PLAIN and not is_batched(x) for x in args if isinstance(x, Tensor))
+    for x in args:  # all() takes longer
+        if is_batched(x) if type(x) in PLAIN else isinstance(x, Tensor):
+            return False
+    return True
 
 
 def is_batched(x):
@@ -142,7 +161,7 @@ def has_derivatives(args):
     """Whether a tensor has a derivative, in forward mode, or is to have one."""
     if torch.is_grad_enabled() and _C._any_requires_grad(*args):
         return True
-    if not _C._is_fwd_grad_enabled() or torch.is_inference_mode_enabled():
+    if forward_ad._current_level < 0 or not _C._is_fwd_grad_enabled() or torch.is_inference_mode_enabled():
         return False
     if _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradFunctionality):  # within an operator
         return False
@@ -170,6 +189,16 @@ def call(function, *tensors, **options):
     except np.linalg.LinAlgError as error:
         raise torch.linalg.LinAlgError(str(error)) from None
     return tuple(map(as_tensor, found)) if isinstance(found, tuple | list) else as_tensor(found)
+
+
+def run(stacked, *tensors, options=(), on_error="raise", compute="same"):
+    """Results of a function on stacks for tensors, where they are."""
+
+    def function(*arrays, threads=None):
+        arrays, _ = as_arrays(*arrays, devices=(*stacked.inputs,))
+        return stacked(arrays, options, on_error, compute, threads)
+
+    return call(function, *tensors)
 
 
 def as_tensor(found):

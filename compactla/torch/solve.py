@@ -1,21 +1,13 @@
 """solve: linear systems, and solutions with the factors of their matrices."""
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from compactla import linalg
-from compactla.linalg import lu
-from compactla.linalg.arguments import as_arrays
-from compactla.linalg.failures import Failure, complain
-from compactla.linalg.solve import SOLVE
 from compactla.torch.arguments import as_matrices, broadcast, check_like, check_rows, check_square, like
+from compactla.torch.factors import SOLVED, computed, empty_factors, is_ours, lu_factor, of_type, solved
 from compactla.torch.matmul import products
-from compactla.torch.operator import call, like_second, operator
-
-LARGEST = lu.LU_FACTOR[False].limits.largest  # rows of the matrices that our kernels factor on a CPU
-WIDE = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+from compactla.torch.operator import call, like_second, operator, run
 
 
 @like(torch.linalg.solve)
@@ -72,38 +64,6 @@ def solve(A, B, *, left=True, on_error="raise", compute="same"):
     return X.squeeze(-1) if vector else X if left else X.mT
 
 
-def empty_factors(a, on_error, compute):
-    dtype = WIDE.get(a.dtype, a.dtype) if compute == "double" else a.dtype
-    return a.new_empty(a.shape, dtype=dtype), a.new_empty(a.shape[:-1], dtype=torch.int32)
-
-
-@operator(empty_factors)
-def lu_factor(a: Tensor, on_error: str, compute: str) -> tuple[Tensor, Tensor]:
-    """Factors P L U of matrices, in the type that they are computed in: L and U in one, and pivots from 0.
-
-    Where a matrix is singular, there is an error if `on_error` is "raise", NaN if it is "nan", its factors if "keep".
-    """
-    wide = a.to(WIDE.get(a.dtype, a.dtype)) if compute == "double" else a
-    if a.is_cpu and a.shape[-1] > LARGEST:
-        return with_lapack(wide, on_error)
-    function = KEPT if on_error == "keep" else FACTORS
-
-    def factor(x, threads=None):
-        return function(as_arrays(x, devices=("A",))[0], (), "nan" if on_error == "nan" else "raise", "same", threads)
-
-    return call(factor, wide)
-
-
-def with_lapack(a, on_error):
-    """Factors of PyTorch, of matrices that are too large for our kernels."""
-    factors, pivots, info = torch.linalg.lu_factor_ex(a)
-    if on_error != "keep" and info.any():
-        if on_error == "raise":
-            complain(torch.linalg.LinAlgError, SOLVE.failure.message, info.numpy() != 0)
-        factors[info != 0] = torch.nan
-    return factors.contiguous(), pivots - 1
-
-
 def solutions_with(a, lu, piv, b, adjoint):
     return b.new_empty(b.shape)
 
@@ -131,27 +91,45 @@ def follow_solve_with(ctx, da, dlu, dpiv, db):
 )
 def solve_with(a: Tensor, lu: Tensor, piv: Tensor, b: Tensor, adjoint: bool) -> Tensor:
     """Solutions x of a x = b, or a^H x = b, with the factors of a, of which they are no functions."""
-    right = b.to(lu.dtype)
-    if b.is_cpu and a.shape[-1] > LARGEST:
+    right = of_type(b, lu)
+    if not is_ours(a):
         x = torch.linalg.lu_solve(lu, piv + 1, right, adjoint=adjoint)
     else:
-        x = call(solved, lu, piv, right, adjoint=adjoint)
-    return x.to(b.dtype).contiguous()
+        x = solved(lu, piv, right, adjoint)
+    return of_type(x, b).contiguous()
 
 
-def solved(lu, piv, b, adjoint, threads=None):
-    return linalg.lu_solve((lu, piv), b, 2 if adjoint else 0, check_finite=False, compute="same", threads=threads)
+def derive_solutions(ctx, g, *factors):
+    a, lu, piv, x = ctx.saved_tensors
+    gb = solve_with(a, lu, piv, g, True)
+    return -products(gb, x.mT, False, True) if ctx.needs_input_grad[1] else None, gb
 
 
-def solve_derived(a, b, on_error, compute):
-    return solve_with(a, *lu_factor(a, on_error, compute), b, False)
+def follow_solutions(ctx, da, db):
+    a, lu, piv, x = ctx.saved_tensors
+    if da is not None:
+        moved = products(da, x, False, False)
+        db = -moved if db is None else db - moved
+    return solve_with(a, lu, piv, db, False), None, None
 
 
-@operator(like_second, chosen=solve_derived)
+@operator(
+    lambda a, b, *options: (like_second(a, b), *empty_factors(a, *options)),
+    saved=lambda inputs, found: (inputs[0], *found[1:], found[0]),
+    backward=derive_solutions,
+    jvp=follow_solutions,
+    derived=1,
+)
+def solutions_and_factors(a: Tensor, b: Tensor, on_error: str, compute: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Solutions x of a x = b, and the factors of a."""
+    if a.is_cpu and is_ours(a):
+        x, lu, piv = run(SOLVED, computed(a, compute), computed(b, compute), on_error=on_error)
+        return of_type(x, b), lu, piv
+    lu, piv = lu_factor(a, on_error, compute)
+    return solve_with(a, lu, piv, b, False), lu, piv
+
+
+@operator(like_second, among=solutions_and_factors)
 def solutions(a: Tensor, b: Tensor, on_error: str, compute: str) -> Tensor:
     """Solutions x of a x = b."""
     return call(linalg.solve, a, b, on_error=on_error, compute=compute)
-
-
-FACTORS = replace(lu.LU_FACTOR[False], failure=SOLVE.failure)
-KEPT = replace(lu.LU_FACTOR[False], failure=Failure(error=None))

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from compactla import linalg
+from compactla.linalg.solve_triangular import SOLVE_TRIANGULAR
 from compactla.torch.arguments import broadcast, check_like, check_rows, check_square, like
 from compactla.torch.matmul import products
-from compactla.torch.operator import call, like_second, operator
+from compactla.torch.operator import like_second, operator, run
 
 
 @like(torch.linalg.solve_triangular)
@@ -91,5 +91,5 @@ def follow_triangular(ctx, da, db):
 )
 def triangular(a: Tensor, b: Tensor, lower: bool, unit: bool, compute: str) -> Tensor:
     """Solutions x of a x = b, of one triangle of a."""
-    options = {"lower": lower, "unit_diagonal": unit, "check_finite": False, "on_error": "nan", "compute": compute}
-    return call(linalg.solve_triangular, a, b, **options)
+    options = "L" if lower else "U", "N", "U" if unit else "N", False
+    return run(SOLVE_TRIANGULAR, a, b, options=options, on_error="nan", compute=compute)[0]

@@ -196,6 +196,7 @@ def routine(emit: Callable) -> Any:
                 operands[-1] = known if omitted else tuple(A._replace(ahead=0) for A in known)
             emit_for_strides(code, emit, operands)
 
+        keep_once(builder)
         name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
         return context.get_dummy_value()
@@ -206,6 +207,12 @@ def routine(emit: Callable) -> Any:
     result: Any = intrinsic(prefer_literal=True)(define)
     result.emit = emit  # for other code that is emitted
     return result
+
+
+def keep_once(builder):
+    """Keep LLVM from repeating this place in a loop: steps between packs are not known, and fill the registers then."""
+    nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
+    builder.call(nothing, []).attributes.update(("convergent", "nounwind", "readnone"))
 
 
 def emit_for_strides(code, emit, given):

@@ -1,7 +1,8 @@
-"""Entering which pivot of a matrix is the first that failed."""
+"""Register tiles with pivots that may fail, and entering which pivot of a matrix is the first that did."""
 
 import functools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -9,6 +10,46 @@ from llvmlite import ir
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import INDEX, IntOrIndex, value_of
 from compactla.cpu.emit.vectors import Flags
+
+
+def factor(code: Code, eliminated: Callable, tiles: Sequence, info: Any, first: IntOrIndex, regular: bool) -> None:
+    """Factor register tiles of several packs side by side, because each waits for its pivots.
+
+    ``eliminated(code, tiles, regular)`` returns the factors of each, which have `store`, `failed`, flags of all pivots,
+    and `spoiled`: flags that are set wherever a pivot was not `regular` though all were taken for that. These tiles are
+    done again with care. A tile is some matrices, of which the last but one is what is factored, and the last holds
+    reciprocals of pivots, which are set. Failed pivots are entered into `info`, counted from `first`. `eliminated` is
+    one object for the same work.
+    """
+    factors = eliminated(code, tiles, regular)
+    if not regular:
+        for t, done in enumerate(factors):
+            done.store()
+            report(code, done.failed(), code.address(info, t * tiles[t][-2].vector.lanes), first + 1)
+        return
+    spoiled = functools.reduce(operator.or_, (done.spoiled() for done in factors))
+    with code.either(spoiled.any(), likely=False) as (some, none):
+        with some:
+            rooms = [code.room(pivots.vector, A.m) for *_, A, pivots in tiles]
+            parts = [X for (*matrices, _), room in zip(tiles, rooms, strict=True) for X in (*matrices, room)]
+            code.apart(with_care(eliminated, len(tiles[0])), parts, info, first)
+            for (*_, A, pivots), room in zip(tiles, rooms, strict=True):
+                for q in range(A.m):
+                    pivots[q, 0] = room[q, 0]
+        with none:
+            for done in factors:
+                done.store()
+
+
+@functools.cache
+def with_care(eliminated, width):
+    """What emits the same for tiles of so many matrices of which a pivot is not regular."""
+
+    def emit(code, parts, info, first):
+        tiles = [parts[t : t + width] for t in range(0, len(parts), width)]
+        factor(code, eliminated, tiles, info, first, regular=False)
+
+    return emit
 
 
 def report(code: Code, zeros: Sequence[Flags], info: Any, pivot: IntOrIndex) -> None:

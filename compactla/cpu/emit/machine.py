@@ -6,8 +6,13 @@ from pathlib import Path
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
-# CPUs, by LLVM's names, whose division is faster than Newton's iteration: Zen 5 divides 8 numbers in 4 cycles.
-DIVIDERS = {"znver5"}
+# Multiply-adds of registers that a CPU does in the time of a division, by LLVM's name and the bits of a number: Zen 4
+# divides 8 numbers in 9 cycles, beside 9 of them, Zen 5 in 4, beside 8. What holds for others was measured on Xeons.
+DIVISIONS = {"znver4": {64: 9, 32: 6}, "znver5": {64: 8, 32: 8}}
+OTHERS = {64: 24, 32: 16}
+NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
+# CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
+HALVERS = {"znver4"}
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -61,10 +66,33 @@ def has_half() -> bool:
     return target()[0].startswith(ARM) or has("f16c")
 
 
+def division(bits: int) -> int:
+    """Multiply-adds of registers in the time of a division, of numbers of so many bits."""
+    return DIVISIONS.get(target()[1], OTHERS)[bits]
+
+
+def divides(bits: int) -> bool:
+    """Whether reciprocals are always best left to the divider."""
+    return division(bits) <= NEWTON
+
+
+def divided(count: int, work: float, bits: int, parts: int = 1, newton: int = NEWTON) -> set[int]:
+    """Which of `count` reciprocals are left to the divider, which works beside Newton's iteration on the others.
+
+    Beside them there are so many multiply-adds of real registers to do. A reciprocal of numbers of two parts is two.
+    """
+
+    def duration(some):
+        return max(parts * some * division(bits), work + parts * (count - some) * newton)
+
+    some = min(range(count, -1, -1), key=duration)
+    return {q for q in range(count) if q * some % count < some}
+
+
 @functools.cache
-def divides():
-    """Whether reciprocals are best left to the divider."""
-    return target()[1] in DIVIDERS
+def has_halves() -> bool:
+    """Whether an instruction on half a register takes half the time."""
+    return target()[1] in HALVERS and machine()[0] == 64
 
 
 @functools.cache

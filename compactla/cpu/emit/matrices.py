@@ -45,8 +45,12 @@ def tile_size(vector: Vector, m: IntOrIndex, n: IntOrIndex) -> tuple[int, int]:
 
 def held(vector: Vector) -> int:
     """How many vectors of a type the registers hold."""
-    size, registers = machine()
-    return registers // (len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size)))
+    return machine()[1] // registers_of(vector)
+
+
+def registers_of(vector: Vector) -> int:
+    """How many registers a vector fills."""
+    return len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * machine()[0]))
 
 
 def tallest(vector: Vector, columns: int) -> int:

@@ -74,8 +74,11 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
         shape, steps = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
         item = a.dtype.bitwidth // 8
         needed = [*zip(shape, (*sizes, *[2, lanes][4 - a.ndim :]), strict=True)]
-        needed += [(steps[-1], item)] if lanes > 1 else []
-        needed += [(steps[2], item * lanes)] if a.ndim == 4 else []
+        # NumPy gives any strides to an array without elements.
+        empty = builder.icmp_unsigned("==", array.nitems, INDEX(0))
+        apart = [(steps[-1], item)] if lanes > 1 else []
+        apart += [(steps[2], item * lanes)] if a.ndim == 4 else []
+        needed += [(builder.select(empty, INDEX(known), value), known) for value, known in apart]
         for value, known in needed:
             if known is not None:
                 with builder.if_then(builder.icmp_unsigned("!=", value, INDEX(known)), likely=False):

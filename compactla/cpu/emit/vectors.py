@@ -207,7 +207,7 @@ class Lanes:
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
 
         With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from and the CPU is none of `DIVIDERS`. It may be NaN for zeros and infinities where
+        an estimate to start from and the CPU is none that `divides`. It may be NaN for zeros and infinities where
         `regular` says that there are none, of real numbers.
         """
         b = self.builder
@@ -222,7 +222,7 @@ class Lanes:
 
     def _inverse(self, x, many, regular=False):
         b, one = self.builder, self.real.constant(1).parts[0]
-        rcp14 = self._estimate("rcp14") if many and not divides() else None
+        rcp14 = self._estimate("rcp14") if many and not divides(self.vector.real.bitwidth) else None
         if rcp14 is None:
             return b.fdiv(one, x)
         estimate = result = rcp14(x)
@@ -320,6 +320,12 @@ class Lanes:
 
     def __eq__(self, other):
         return self._compare("==", other)
+
+    def is_zero_or_nan(self) -> Flags:
+        """Flags of zeros and NaNs; of complex numbers, where both parts are one of them."""
+        zero = self.real.constant(0).parts[0]
+        flags = [Flags(self.builder, self.builder.fcmp_unordered("==", x, zero)) for x in self.parts]
+        return functools.reduce(operator.and_, flags)
 
     def __ne__(self, other):
         return ~(self == other)

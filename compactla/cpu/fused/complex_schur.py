@@ -22,12 +22,14 @@ class ComplexSchur:
         self.code, self.n, self.is_real = code, A.n, not A.vector.is_complex
         W, V = (unknown(code.room(A.vector, A.n, A.n)) for _ in range(2))
         A.read(W)
-        self.failed = schur(code, W, V)
+        found = code.room(A.vector.reals, 3)
         self.T, self.Z = W, V
         if self.is_real:
-            self.negative, self.complex = kinds(code, W)
             self.T, self.Z = (unknown(code.room(A.vector.twin, A.n, A.n)) for _ in range(2))
-            rsf2csf(code, W, V, self.T, self.Z)
+            code.shared(of_real, W, V, self.T, self.Z, found)
+        else:
+            code.shared(of_complex, W, V, found)
+        self.failed, self.negative, self.complex = (found[k, 0] > 0 for k in range(3))
 
     def room(self) -> Elements:
         return unknown(self.code.room(self.T.vector, self.n, self.n))
@@ -46,15 +48,15 @@ class ComplexSchur:
     def restored(self, F: Elements) -> Elements:
         """Z F Z^H, which is overwritten."""
         P = self.room()
-        gemm.emit(self.code, F, self.Z.H, P)
-        gemm.emit(self.code, self.Z, P, F)
+        self.code.shared(product, P, F, self.Z.H)
+        self.code.shared(product, F, self.Z, P)
         return F
 
 
 def function_of(code: Code, A, X, others, emit: Callable, pairs: bool = False) -> None:
     """X <- a function of A, by ``emit(form, F)``, which makes that of a triangle and returns flags of its failures.
 
-    `others` ends with the status. Before it there may be a flag of results that would be complex, for a real X: of
+    `others` ends with the status. Before it there is, for real matrices, a flag of results that are complex: those of
     matrices with negative eigenvalues, and with `pairs` of complex ones.
     """
     *flag, status = others
@@ -63,17 +65,35 @@ def function_of(code: Code, A, X, others, emit: Callable, pairs: bool = False) -
     status.enter(UNSURE, emit(form, F) | form.failed)
     F = form.restored(F)
     if form.is_real:
-        real, whole = code.room(A.vector, A.n, A.n), form.negative | form.complex if pairs else form.negative
-        copy(code, F, real, lambda x: x.real)
-        if flag:
-            number = code.room(A.vector, 1)
-            number[0, 0] = whole.select(real[0, 0].constant(1), real[0, 0].constant(0))
-            flag[0].write(number)
-            F = real
-        else:
-            copy(code, F, F, lambda x: whole.select(x, x.real))
+        whole, number = form.negative | form.complex if pairs else form.negative, code.room(A.vector, 1)
+        number[0, 0] = whole.select(code.zero(A.vector).constant(1), code.zero(A.vector))
+        flag[0].write(number)
+        copy(code, F, F, lambda x: whole.select(x, x.real))
     X.write(F)
     status.check(F)
+
+
+def of_complex(code: Code, T: Elements, Z: Elements, found: Elements) -> None:
+    """T <- the Schur form of T, and Z <- its vectors; `found` <- ones for lanes that fail, and zeros."""
+    zero = code.zero(found.vector)
+    found[0, 0] = schur(code, T, Z).select(zero.constant(1), zero)
+    found[1, 0] = found[2, 0] = zero
+
+
+def of_real(code: Code, W: Elements, V: Elements, T: Elements, Z: Elements, found: Elements) -> None:
+    """T <- the complex Schur form of W, and Z <- its vectors, by way of the real one.
+
+    `found` <- ones for lanes that fail, that have negative eigenvalues, and complex ones, else zeros.
+    """
+    zero = code.zero(found.vector)
+    for k, flags in enumerate((schur(code, W, V), *kinds(code, W))):
+        found[k, 0] = flags.select(zero.constant(1), zero)
+    rsf2csf(code, W, V, T, Z)
+
+
+def product(code: Code, C: Elements, A: Elements, B: Elements) -> None:
+    """C <- A B"""
+    gemm.emit(code, A, B, C)
 
 
 def kinds(code: Code, T: Elements) -> tuple[Flags, Flags]:

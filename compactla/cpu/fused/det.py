@@ -8,9 +8,9 @@ from compactla.cpu.kernels.laswp import integers
 from compactla.cpu.linalg.stacks import UNSURE
 
 
-def det(code, vector, A, D, status):
-    """D <- det(A)"""
-    number, exponent = product(code, vector, A, status)
+def det(code, vector, A, D, status, factors=()):
+    """D <- det(A); `factors` are two more results, as of `product`"""
+    number, exponent = product(code, vector, A, status, factors)
     value = scaled(number, exponent)
     W = code.room(vector, 1, 1)
     W[0, 0] = status.flags.select(value.constant(0), value)
@@ -18,13 +18,18 @@ def det(code, vector, A, D, status):
     status.check(W)
 
 
-def product(code, vector, A, status):
-    """The determinants of matrices that are regular, as numbers and exponents of two; none for singular ones."""
+def product(code, vector, A, status, factors=()):
+    """The determinants of matrices that are regular, as numbers and exponents of two; none for singular ones.
+
+    `factors` <- the factors of A, and which rows were interchanged, if there are these two.
+    """
     n = A.n
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
     getrf.emit(code, W, ipiv, status.info)
     status.doubt(W)
+    for X, value in zip(factors, (W, ipiv)):  # noqa: B905 - there may be none
+        X.write(value)
     number, exponent = determinant(code, W, ipiv)
     size = number.abs1()
     status.enter(UNSURE, ~(((size > 0.5) & (size < math.inf)) | status.flags))

@@ -3,8 +3,7 @@
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes
-from compactla.cpu.fused.complex_schur import ComplexSchur
-from compactla.cpu.kernels.gemm import gemm
+from compactla.cpu.fused.complex_schur import ComplexSchur, product
 from compactla.cpu.kernels.gesvd import copy
 from compactla.cpu.kernels.norms import largest
 from compactla.cpu.kernels.schur import unknown
@@ -20,13 +19,13 @@ class Equation:
         Q.read(self.q)
         self.F, self.P = (unknown(code.room(Q.vector.twin, Q.m, Q.n)) for _ in range(2))
         copy(code, self.q, self.F)
-        gemm.emit(code, left.Z.H, self.F, self.P)
-        gemm.emit(code, self.P, right.Z, self.F)
+        code.shared(product, self.P, left.Z.H, self.F)
+        code.shared(product, self.F, self.P, right.Z)
 
     def write(self, X, status) -> None:
         """X <- U Y V^H"""
-        gemm.emit(self.code, self.left.Z, self.F, self.P)
-        gemm.emit(self.code, self.P, self.right.Z.H, self.F)
+        self.code.shared(product, self.P, self.left.Z, self.F)
+        self.code.shared(product, self.F, self.P, self.right.Z.H)
         found = self.F
         if self.left.is_real:
             copy(self.code, self.F, self.q, lambda x: x.real)

@@ -6,13 +6,13 @@ computed on their own ways, without loss of digits.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from numpy.polynomial.legendre import leggauss
 
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
-from compactla.cpu.emit.vectors import Flags, Lanes
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.fused.expm import exponential, most, norm, power
 from compactla.cpu.kernels.francis import square_root as root
 from compactla.cpu.kernels.jacobi import sweep
@@ -203,11 +203,12 @@ def log(code: Code, T: Elements, U: Elements) -> Flags:
     """U <- the logarithm of T, whose diagonal has no zero; returns flags of lanes where it is not found."""
     roots = Roots(code, T)
     clear(code, U)
-    for node, weight in zip(NODES, WEIGHTS, strict=True):
-        scale = code.zero(T.vector.reals).constant((1 + node) / 2)
+    numbers = table(code, T.vector.reals, zip((1 + NODES) / 2, WEIGHTS / 2, strict=True))
+    with code.loop(DEGREE) as k:
+        scale, weight = numbers[k, 0], numbers[k, 1]
 
-        def add(i, j, x, weight=weight):
-            U[i, j] = x.fma(x.real.constant(weight / 2), U[i, j])
+        def add(i, j, x):
+            U[i, j] = x.fma(weight, U[i, j])
 
         solve(code, scale, roots.R, roots.R, add)
     up = power(-roots.s)
@@ -231,16 +232,17 @@ def fraction(code: Code, T: Elements, t: Lanes, U: Elements) -> Flags:
         clear(code, A)
     negative = code.room(T.vector, n, n)
     fill(code, negative, lambda i, j: -roots.R[i, j])
-    last = factor(2 * DEGREE, t)
+    last, *others = (factor(k, t) for k in range(2 * DEGREE, 0, -1))
+    factors = table(code, t.vector, ([x] for x in others))
     fill(code, U, lambda i, j: negative[i, j] * last)
-    for k in range(2 * DEGREE - 1, 0, -1):
-        scale = factor(k, t)
+    with code.loop(factors.m) as k:
+        scale = factors[k, 0]
 
         def put(i, j, x):
             Y[i, j] = x
 
         solve(code, t.constant(1), U, negative, put)
-        fill(code, U, lambda i, j, scale=scale: Y[i, j] * scale)
+        fill(code, U, lambda i, j: Y[i, j] * scale)
     with code.loop(n) as i:
         U[i, i] = U[i, i] + one
     powers, halves, s = code.room(T.vector, n), code.room(T.vector, n), roots.s
@@ -258,6 +260,16 @@ def fraction(code: Code, T: Elements, t: Lanes, U: Elements) -> Flags:
         roots.refine(Y, p, lambda i: powers[i, 0], lambda i: powers[i, 0], lambda i: halves[i, 0])
         fill(code, U, lambda i, j: (left <= s).select(Y[i, j], U[i, j]))
     return roots.failed
+
+
+def table(code: Code, vector: Vector, rows: Iterable) -> Elements:
+    """A matrix of these numbers, or lanes, for loops of machine code, whose indices are not known."""
+    entries = [[x if isinstance(x, Lanes) else code.zero(vector).constant(x) for x in row] for row in rows]
+    result = code.room(vector, len(entries), len(entries[0]))
+    for i, row in enumerate(entries):
+        for j, x in enumerate(row):
+            result[i, j] = x
+    return result
 
 
 def factor(k: int, t: Lanes) -> Lanes:

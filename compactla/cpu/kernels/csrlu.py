@@ -79,7 +79,7 @@ def less_products(code, A, size, count, factors):
 
 
 @routine
-def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None, ahead=()):
+def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None, dropped=None, ahead=()):
     """F <- L\\U without pivoting for V sparse matrices of one pattern, in a Numba function.
 
     Parameters
@@ -95,8 +95,10 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
         Set to ``i + 1`` for a matrix whose pivot i is the first that is exactly zero, and whose column stays as it is;
         otherwise left alone.
     mask : array of int64, optional
-        Zero for numbers of the tiles that are set to zero as soon as they are finished, which is before they are used:
-        factors without fill are made so.
+        Not negative for numbers of the tiles that are set to zero as soon as they are finished, which is before they
+        are used: factors without fill are made so.
+    dropped : matrix, optional
+        One column, whose rows of these numbers get what would have been there without the mask: that is A - L U.
     ahead : tuple of matrices
         Columns that are fetched into the cache meanwhile, as many numbers of each as the tiles have.
     """
@@ -119,8 +121,11 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
         def kept(r, c, t=t):
             if mask is None:
                 return tile[r, c]
-            there = code.entry(mask, t * (size * size) + (r * size + c))
-            there, x = there != 0, tile[r, c]
+            entry = code.entry(mask, t * (size * size) + (r * size + c))
+            there, x = entry < 0, tile[r, c]
+            if dropped is not None:
+                with code.when(entry >= 0):
+                    dropped[entry, 0] = x
             return there.select(x, x.constant(0))
 
         # Above the diagonal: U <- inv(L) U, with the tile of L on the diagonal.
@@ -251,17 +256,20 @@ def lu_batch(column: str, size: int, incomplete: bool) -> Callable:
     width, parts = lanes_of(column), parts_of(column)
 
     def kernel(
-        lo, hi, V, nnz, count, places, zeros, ones, rows, indices, diagonal, starts, products, mask, data, factors, info
+        lo, hi, V, nnz, count, extra, places, zeros, ones, rows, indices, diagonal, starts, products, mask,
+        data, factors, info,
     ):  # fmt: skip
         pack = parts * V
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = at(data, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
-                F = at(factors, p * count * pack + v, count, 1, pack, pack, V, column)
+                start = p * (count + extra) * pack + v
+                F = at(factors, start, count, 1, pack, pack, V, column)
                 enter(A, F, places, zeros, ones)
                 found = info[p * V + v :]
                 if incomplete:
-                    csrlu(F, size, rows, indices, diagonal, starts, products, found, mask)
+                    D = at(factors, start + count * pack, extra, 1, pack, pack, V, column)
+                    csrlu(F, size, rows, indices, diagonal, starts, products, found, mask, D)
                 else:
                     following = min(p + 1, hi - 1)
                     A = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -13,10 +14,10 @@ from numba.extending import intrinsic
 
 from compactla.cpu.emit.code import Code, name_of, operand
 from compactla.cpu.emit.index import INDEX, Condition
-from compactla.cpu.emit.numba_matrices import at, lanes_of, pack_at, parts_of
+from compactla.cpu.emit.numba_matrices import at, form, lanes_of, pack_at, parse_form, parts_of
 from compactla.cpu.emit.numba_vectors import abs1, broadcast, conj, maximum, select, sqrt
 from compactla.cpu.emit.vectors import Flags, Lanes, Mask, Vector
-from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
+from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, row_sum
 from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
@@ -163,11 +164,11 @@ def apply(code, A, X, Y):
 
 @word()
 def precondition(code, M, X, Y):
-    """Y <- M X, where M is (values, indptr, indices, diagonal, order, kind, size of blocks, column to work in).
+    """Y <- M X, where M is (values, indptr, indices, diagonal, order, kind, size of blocks, column to work in, ...).
 
     The values are those of incomplete factors, of blocks on the diagonal, of M, or of factors in tiles.
     """
-    values, indptr, indices, diagonal, order, kind, size, W = M
+    values, indptr, indices, diagonal, order, kind, size, W, *_ = M
 
     def solve():
         with code.loop(W.m) as i:
@@ -191,6 +192,21 @@ def precondition(code, M, X, Y):
             emit()
 
 
+@word()
+def follow(code, A, M, X, Z, Y):
+    """Y <- A Z, where Z is M X, M has incomplete factors L U, and ends with the sparse matrix D = A - L U.
+
+    It is X + D Z, but in lanes where a pivot was replaced, which M ends with too.
+    """
+    *_, values, indptr, indices, irregular = M
+    whole = irregular[0, 0].real != 0
+    with code.when(whole.any(), likely=False):
+        csrmm.emit(code, *A, Z, Y)
+    with code.loop(Y.m) as i:
+        first, last = code.entry(indptr, i), code.entry(indptr, i + 1)
+        Y[i, 0] = whole.select(Y[i, 0], X[i, 0] + row_sum(code, values, indices, first, last, Z))
+
+
 WORDS = {
     **{"abs1": abs1, "add": add, "apply": apply, "clear": clear, "combine": combine, "conj": conj, "copy": copy},
     **{"dot": dot, "keep": keep, "maximum": maximum, "norm": norm, "number": broadcast, "precondition": precondition},
@@ -198,55 +214,65 @@ WORDS = {
 }
 
 
-def words(column):
-    """The words for vectors of a form."""
+def words(column, kept):
+    """The words for vectors of a form, with factors for which is `kept` what they drop, or without."""
     lanes, step = lanes_of(column), parts_of(column) * lanes_of(column)
 
     def vector(W, k):
         return at(W[0], k * W[1] * step, W[1], 1, step, step, lanes, column)
 
-    return SimpleNamespace(**WORDS, vector=compiled(vector), compiled=compiled)
+    def apply_last(A, M, X, Z, Y):
+        apply(A, Z, Y)
+
+    following = follow if kept else compiled(apply_last)
+    return SimpleNamespace(**WORDS, follow=following, vector=compiled(vector), compiled=compiled)
 
 
-def solve_batch(method: str, options: Any, packed: str, column: str, table: str, real: str, tile: int) -> Callable:
+def solve_batch(
+    method: str, options: Any, packed: str, column: str, table: str, real: str, tile: int, kept: bool
+) -> Callable:
     """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
 
-    Where `tile` is not zero, the incomplete factors of values of M are made in work, in tiles of this size.
+    Where `tile` is not zero, the incomplete factors of values of M are made in work, in tiles of this size. What they
+    drop, `extra` numbers behind the `count` ones of tiles, is used if it is `kept`.
 
     `packed` is the form of columns of packs, `table` of numbers in work, `real` of norms in packs. M is as
     for `precondition`; `out` gets what methods put there.
     """
-    iterate = compiled(METHODS[method](words(column), *options))
+    iterate = compiled(METHODS[method](words(column, kept), *options))
     width, parts = lanes_of(column), parts_of(column)
-    step = width * parts
+    step, number = width * parts, form(np.dtype(parse_form(column).vector.real.name), 1)
     made = compiled(factored(tile))
 
     def kernel(
         lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, count,
-        places, zeros, ones, tile_rows, starts, products, mask, info, vectors, rows, columns, restart, ortho, steps,
-        start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+        extra, places, zeros, ones, tile_rows, starts, products, mask, d_indptr, d_indices, info, vectors, rows,
+        columns, restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         # Work space, for as many lanes as are solved at a time.
         W = work, n
         H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
         Z = at(work, (vectors * n + rows * columns) * step, extent, 1, step, step, width, column)
-        F = at(work, (vectors * n + rows * columns + extent) * step, count, 1, step, step, width, column)
+        mark = (vectors * n + rows * columns + extent) * step
+        irregular = at(work, mark, 1, 1, step, step, width, column)
+        F = at(work, mark + step, count, 1, step, step, width, column)
+        D = at(work, mark + (1 + count) * step, extra, 1, step, step, width, column)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
                 # The matrix and its preconditioner, then vectors and results.
                 A = pack_at(data, p, v, V, nnz, 1, packed), indptr, indices
                 lists = places, zeros, ones, tile_rows, m_indices, diagonal, starts, products, mask
-                M = (
-                    made(pack_at(m_data, p, v, V, of_m, 1, packed), F, lists, info[p * V + v :]),
-                    m_indptr,
-                    m_indices,
-                    diagonal,
-                    order,
-                    kind,
-                    size,
-                    Z,
-                )
+                given = pack_at(m_data, p, v, V, of_m, 1, packed)
+                behind = (p * of_m + count) * V * parts + v
+                beside = at(m_data, behind, extra, 1, V * parts, V * parts, V, packed)
+                found, rest = made(given, beside, F, D, lists, info[p * V + v :])
+                dropped = rest, d_indptr, d_indices, irregular
+                M = (found, m_indptr, m_indices, diagonal, order, kind, size, Z, *dropped)
+                if kept:
+                    for lane in range(width):
+                        flag = at(work, mark + lane, 1, 1, 1, 1, 1, number)
+                        flag[0, 0] = 1.0 if info[p * V + v + lane] else 0.0
                 B, X = pack_at(b, p, v, V, n, 1, packed), pack_at(x, p, v, V, n, 1, packed)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 4 * p * V + v, 4, 1, V, V, V, real)
@@ -256,16 +282,19 @@ def solve_batch(method: str, options: Any, packed: str, column: str, table: str,
 
 
 def factored(size):
-    """Function that makes incomplete factors F of values, in tiles of this size; or leaves them, if it is zero."""
+    """Function that makes incomplete factors F of values, in tiles of this size, and D, what they drop.
 
-    def given(values, F, lists, info):
-        return values
+    Or it leaves the values as they are, and what is beside them, if the size is zero.
+    """
 
-    def made(values, F, lists, info):
+    def given(values, beside, F, D, lists, info):
+        return values, beside
+
+    def made(values, beside, F, D, lists, info):
         places, zeros, ones, rows, indices, diagonal, starts, products, mask = lists
         enter(values, F, places, zeros, ones)
-        csrlu(F, size, rows, indices, diagonal, starts, products, info, mask)
-        return F
+        csrlu(F, size, rows, indices, diagonal, starts, products, info, mask, D)
+        return F, D
 
     return made if size else given
 

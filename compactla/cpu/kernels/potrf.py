@@ -1,16 +1,14 @@
-"""potrf at the register level (`factor`) and at the pack level (`potrf`).
+"""potrf at the register level (`eliminated`) and at the pack level (`potrf`).
 
 There is one algorithm, for a lower triangle: an upper one is its conjugate transpose.
 """
 
-import functools
 import math
-import operator
 from typing import Any
 
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
-from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.failures import factor
 from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, tile_size
@@ -84,12 +82,19 @@ class Triangle:
             real[i, i] = self.diagonal[i, 0]
 
     def failed(self):
-        """Flags of the pivots that are not positive, of which the last one tells whether there are any."""
+        """Flags of the pivots that are not positive."""
         return [~(self.diagonal[q, 0] > 0) for q in self.size]
 
+    def spoiled(self):
+        """Flags of the last pivot, which tells whether there are any."""
+        return self.failed()[-1]
 
-def factored(code, tiles, last, regular):
-    """The triangles of tiles, factored side by side in registers; sets their pivots. See `factor` and `eliminate`."""
+
+def eliminated(code, tiles, regular, last=False):
+    """The triangles of tiles L, A, pivots: A - L L^H factored side by side in registers; see `eliminate`.
+
+    Sets the pivots to the reciprocals of the diagonal; not the one that nothing follows if they are the `last` tiles.
+    """
     triangles = [Triangle(code, L, A) for L, A, _ in tiles]
     *others, final = triangles[0].size
     for q in others if last else [*others, final]:
@@ -103,40 +108,9 @@ def factored(code, tiles, last, regular):
     return triangles
 
 
-def with_care(code, parts, info, first, last=False):
-    """Factor tiles of which a pivot is not regular; `parts` are the three of each."""
-    tiles = [parts[t : t + 3] for t in range(0, len(parts), 3)]
-    for t, triangle in enumerate(factored(code, tiles, last, regular=False)):
-        triangle.store()
-        report(code, triangle.failed(), code.address(info, t * triangle.A.vector.lanes), first + 1)
-
-
-def with_care_last(*arguments):
-    """The same for the last tile."""
-    with_care(*arguments, last=True)
-
-
-def factor(code: Code, tiles, info, first, last):
-    """Register tiles: the lower triangle of A <- the L of A - L L^H, for square A whose size is known.
-
-    `tiles` has L, A and `pivots` of every pack, which are worked on side by side: roots take long. Sets `pivots` to the
-    reciprocals of the diagonal; not the one that nothing follows if this is the `last` tile. Pivots that are not
-    positive are entered into `info`, counted from `first`.
-    """
-    reals = code.zero(tiles[0][1].vector.reals)
-    triangles = factored(code, tiles, last, regular=reals.is_estimated)
-    failed = functools.reduce(operator.or_, (triangle.failed()[-1].any() for triangle in triangles))
-    with code.either(failed, likely=False) as (some, none):
-        with some:
-            rooms = [code.room(reals.vector, A.m) for _, A, _ in tiles]
-            parts = [X for (L, A, _), room in zip(tiles, rooms, strict=True) for X in (L, A, room)]
-            code.apart(with_care_last if last else with_care, parts, info, first)
-            for (_, A, pivots), room in zip(tiles, rooms, strict=True):
-                for q in range(A.m - int(last)):
-                    pivots[q, 0] = room[q, 0]
-        with none:
-            for triangle in triangles:
-                triangle.store()
+def eliminated_last(code, tiles, regular):
+    """The same of the last tiles."""
+    return eliminated(code, tiles, regular, last=True)
 
 
 @routine
@@ -164,6 +138,7 @@ def potrf(code: Code, A: Elements, info: Any, uplo: str = "L", first: Any = 0, a
         check_fit("A", (X.m, X.n), (packs[0].m, packs[0].m))
     first = first.index(code) if isinstance(first, Number) else first
     L = packs[0]
+    regular = code.zero(L.vector.reals).is_estimated
     tile = min(*tile_size(L.vector, L.m, L.n), LARGEST)
     if ahead:
         rounds = sum((i + 1) * k for i, k in enumerate(reversed(starts(L.m, tile))))
@@ -174,7 +149,7 @@ def potrf(code: Code, A: Elements, info: Any, uplo: str = "L", first: Any = 0, a
         for m in code.cases(t, tile):
             blocks = [(X.block(i, 0, m, i), X.block(i, i, m, m)) for X in packs]
             tiles = [(*block, inverses) for block, inverses in zip(blocks, pivots, strict=True)]
-            factor(code, tiles, info, first + i, last)
+            factor(code, eliminated_last if last else eliminated, tiles, info, first + i, regular)
         for j, m in rest(L.m):
             for X, inverses in zip(packs, pivots, strict=True):
                 D, left = (Y._replace(conj=not Y.conj) for Y in (X.block(i, i, t, t), X.block(i, 0, t, i)))

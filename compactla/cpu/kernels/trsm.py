@@ -8,8 +8,10 @@ from typing import Any
 
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.matrices import Elements, tile_size
+from compactla.cpu.emit.machine import divided
+from compactla.cpu.emit.matrices import Elements, held, tile_size
 from compactla.view import lower_left
 
 
@@ -40,8 +42,32 @@ def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements
             B[i, j] = x[i, j]
 
 
+def solve_columns(code: Code, D: Elements, pivots, B: Elements):
+    """Register tile: B <- inv(D) B, column by column, for as many rows as `fits`; see `solve`."""
+    rows = range(B.m)
+    d = {(i, q): -D[i, q] for i in rows for q in rows[:i]}
+    scale = None if pivots is None else [pivots[i, 0] for i in rows]
+    for j in code.rounds(B.n):
+        x = []
+        for i in rows:
+            b = B[i, j]
+            for q in rows[:i]:
+                b = d[i, q].fma(x[q], b)
+            x.append(b if scale is None else b * scale[i])
+            if i or scale is not None:
+                B[i, j] = x[i]
+
+
+def fits(B: Elements) -> bool:
+    """Whether a triangle of as many rows as B has, its pivots and a column of B are in registers at once."""
+    return isinstance(B.m, int) and B.m * (B.m - 1) // 2 + 2 * B.m <= held(B.vector) - 2
+
+
 def solve_rows(code, B, D, L, U, pivots=None):
     """B <- inv(D) (B - L U) tile by tile, for a B of no more rows than a tile has."""
+    if is_known(L.n, 0) and fits(B):
+        solve_columns(code, D, pivots, B)
+        return
     tallest, widest = tile_size(B.vector, B.m, B.n)
     for m in code.cases(B.m, tallest):
         for j, n in code.tiles(B.n, widest):
@@ -51,22 +77,24 @@ def solve_rows(code, B, D, L, U, pivots=None):
 
 def forward(code, A, B, diag):
     """B <- inv(A) B for a lower triangular A; `diag` is "N", "U", or "R" if A holds the reciprocals of its diagonal."""
-    tallest, _ = tile_size(B.vector, B.m, B.n)
+    tallest = B.m if fits(B) else tile_size(B.vector, B.m, B.n)[0]
     for i, m in code.spans(B.m, tallest):
         D = A.block(i, i, m, m)
         pivots = code.pivots(B, tallest, unit=diag == "U")
         if diag != "U":
+            slow = left_to_divider(B.vector, m, B.n)
             for q in code.each(m):
-                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal(many=not divided(q, m, B.n))
+                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal(many=q not in slow)
         rows = B.block(i, 0, m, B.n), D, A.block(i, 0, m, i), B.block(0, 0, i, B.n)
         code.shared(solve_rows, *rows, *([] if pivots is None else [pivots]))
 
 
-def divided(q, m, n):
-    """Whether the pivot of row q of m, for n columns, is left to the divider, which works beside Newton's iteration."""
-    if not all(isinstance(x, int) for x in (q, m, n)):
-        return False
-    return q % 2 == 0 if min(m, n) > 3 else q == 2
+def left_to_divider(vector, m, n):
+    """The pivots of m rows and n columns whose reciprocals are left to the divider."""
+    if not (isinstance(m, int) and isinstance(n, int)):
+        return ()
+    parts = len(vector.parts)
+    return divided(m, parts**2 * n * m * (m + 1) / 2, vector.real.bitwidth, parts)
 
 
 @contextmanager
@@ -116,5 +144,7 @@ def trsm(
 
 def rounds(B):
     """Number of rounds in the innermost loops of a solve for B."""
+    if fits(B) and isinstance(B.n, int):
+        return B.n
     tallest, widest = tile_size(B.vector, B.m, B.n)
     return sum(starts(B.m, tallest)) * len(starts(B.n, widest))

@@ -14,6 +14,7 @@ from compactla.calls.launch import NOW, Launch, limited
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, parts, width
 from compactla.cpu.emit.call import text_of
+from compactla.cpu.emit.machine import has_halves
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.kron import by_rows
@@ -222,7 +223,9 @@ def row_by_row(dtype, d, e, layouts, signs, adds):
         return None
     if x[2] or y[2] or y[1][2:] != strides[1:] or any(stride % real for stride in (*x[1], *y[1])):
         return None
-    lanes = min(native, 1 << (m * count - 1).bit_length())
+    widths = (native, native // 2) if has_halves() else (native,)
+    lanes = min(widths, key=lambda lanes: by_rows.padded(m * count, lanes))
+    lanes = min(lanes, 1 << (m * count - 1).bit_length())
     number = SCALAR[dtype.kind]
     whole = tuple(at[1][1:] == strides for at in (x, y))
     text = text_of(by_rows.RowsCall(dtype.char, lanes, n, m, adds, whole))

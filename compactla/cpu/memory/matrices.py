@@ -14,12 +14,12 @@ from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, value_of
-from compactla.cpu.emit.matrices import Elements, itemsize
+from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
 from compactla.cpu.emit.prefetch import BYTE, LINE
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
-# Numbers of a matrix up to which it is copied without loops.
+# Vector registers that matrices fill up to which they are copied without loops.
 UNROLLED = 128
 SMALL = ir.IntType(32)
 
@@ -137,13 +137,13 @@ class Ordinary:
             self._row(action, self.m * self.n, lambda e: divmod(e, self.n), W)
         else:
             step = self.n * (self.parts * self.item) if self.kind == "whole" else self.rs
-            for i in code.each(self.m):
+            for i in code.each(self.m if self._few else code.unknown(self.m)):
                 self._row(action, self.n, lambda j, i=i: (i, j), W, i * step)
 
     @property
     def _few(self):
         known = isinstance(self.m, int) and isinstance(self.n, int)
-        return known and self.m * self.n * self.parts <= UNROLLED
+        return known and self.m * self.n * registers_of(self.vector) <= UNROLLED
 
     @property
     def _in_lines(self):

@@ -1,0 +1,123 @@
+"""The small least-squares problem of GMRES for one large system, and a step of the method as one call.
+
+A step makes a new vector orthogonal to those before. In between are sums over pieces of vectors, and some arithmetic
+with columns of a triangle, which Python would take longer for than a small system takes for its vectors.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import carray, types
+
+from compactla.cpu.compile import compiled_once
+from compactla.cpu.threads.pool import BOX, hand_out, pointer
+
+# Words of the kernels of `compactla.cpu.krylov` that a step changes.
+FIRST, STRIDE, COUNT, OTHER, OTHERS, SCALE, OF_DOTS = 4, 5, 6, 7, 8, 9, 11
+MADE, ROW, SOURCE, STEP, SOURCES, OF_COMBINE = 4, 5, 6, 7, 8, 16
+
+
+@compiled_once
+def subtract(products, column, j, found, modified):
+    """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
+
+    Modified Gram-Schmidt takes the products of vector j with those before, `found[0]`, too.
+    """
+    h = found[1].copy()
+    if modified:
+        for k in range(j):
+            products[j, k] = np.conj(found[0, k])
+        for k in range(1, j + 1):
+            for i in range(k):
+                h[k] -= products[k, i] * h[i]
+    for k in range(j + 1):
+        column[k] += h[k]
+        h[k] = -h[k]
+    return h
+
+
+@compiled_once
+def rotate(columns, rotations, rhs, j, below, eps):
+    """Make column j triangular. Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual."""
+    h, size = columns[j], below
+    for k in range(j + 1):
+        size = np.hypot(size, abs(h[k]))
+    size *= eps
+    is_last = below <= size
+    if is_last:
+        below = 0.0
+    for k in range(j):
+        c, s = rotations[k, 0], rotations[k, 1]
+        above = c * h[k] + s * h[k + 1]
+        h[k + 1] = c * h[k + 1] - np.conj(s) * h[k]
+        h[k] = above
+    length = np.hypot(abs(h[j]), below)
+    if is_last and abs(h[j]) <= size:
+        return 0, abs(rhs[j])
+    if h[j] == 0:
+        c, s = h[j], h[j] + 1
+    else:
+        c, s = 0 * h[j] + abs(h[j]) / length, h[j] / abs(h[j]) * (below / length)
+    h[j] = c * h[j] + s * below
+    rotations[j, 0], rotations[j, 1] = c, s
+    rhs[j + 1] = -np.conj(s) * rhs[j]
+    rhs[j] = c * rhs[j]
+    return (1 if is_last else 2), abs(rhs[j + 1])
+
+
+@compiled_once
+def substitute(columns, rhs):
+    """The solution with the upper triangle of which these are the columns; no diagonal is zero."""
+    y = rhs.copy()
+    for k in range(len(y) - 1, -1, -1):
+        y[k] = y[k] / columns[k, k]
+        for i in range(k):
+            y[i] -= columns[k, i] * y[k]
+    return y
+
+
+def arnoldi_batch(parts: int) -> Callable:
+    """A kernel for a step of GMRES with vectors of so many pieces, of real numbers or of complex ones of two `parts`.
+
+    It takes where the boxes of helpers are, how many there are, and their function; how many threads share the work;
+    the functions that call the kernels of `compactla.cpu.krylov`, and the words for these; the addresses of their sums
+    and factors; those of the arrays of a `Hessenberg` of m columns; the number j of the step; how often vector j + 1 is
+    made orthogonal, zero for the modified process; what both vectors are multiplied by before; eps of their type; and
+    where the norm of what is left goes, that of the residual, and what `rotate` returns.
+    """
+    wide, real, word = types.complex128 if parts == 2 else types.float64, types.float64, types.int64
+    number = np.complex128 if parts == 2 else np.float64
+
+    def kernel(
+        lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, sums, factors, products,
+        columns, rotations, rhs, m, j, passes, scale, eps, out
+    ):  # fmt: skip
+        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
+        D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
+        P, C = carray(pointer(products), (m, m), wide), carray(pointer(columns), (m, m), wide)
+        R, b = carray(pointer(rotations), (m, 2), wide), carray(pointer(rhs), m + 1, wide)
+        count, square = j + 1, 0.0
+        F, found = carray(pointer(factors), count + 1, wide), np.empty((2, count), number)
+        S, T = carray(pointer(sums), (hi, 2, parts, count), real), carray(pointer(sums), (hi, 2 * parts), real)
+        D[FIRST], D[STRIDE], D[COUNT], D[OTHER], D[OTHERS] = 0, 1, count, j, 2
+        E[MADE], E[ROW], E[SOURCE], E[STEP], E[SOURCES] = 1, count, 0, 1, count
+        for _ in range(max(passes, 1)):
+            carray(pointer(dots_words), OF_DOTS, real)[SCALE] = scale
+            hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+            found[:] = 0
+            for c in range(hi):
+                for k in range(2):
+                    for i in range(count):
+                        found[k, i] += S[c, k, 0, i] if parts == 1 else complex(S[c, k, 0, i], S[c, k, parts - 1, i])
+            F[0] = 1
+            F[1:] = subtract(P, C[j], j, found, passes == 0)
+            hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+            square, scale = 0.0, 1.0
+            for c in range(hi):
+                square += T[c, 0]
+        norm = np.sqrt(square)
+        kept, residual = rotate(C, R, b, j, norm, eps)
+        result = carray(pointer(out), 3, real)
+        result[0], result[1], result[2] = norm, residual, kept
+
+    return kernel
