@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -66,8 +67,9 @@ def stack_of(rng, n, dtype):
     return a, np.delete(np.arange(9), [4, 6])
 
 
-LARGE = [(1, "d"), (7, "F"), (17, "d"), (33, "f")]
-LARGE += [pytest.param(n, dtype, marks=pytest.mark.exhaustive) for n in (7, 12, 17, 31, 48, 64, 100) for dtype in "dFD"]
+LARGE = [(1, "d"), (7, "F"), (17, "d")]
+MORE = itertools.product((7, 12, 17, 31, 33, 48, 64, 100), "fdFD")
+LARGE += [pytest.param(*case, marks=pytest.mark.exhaustive) for case in MORE if case not in LARGE]
 
 
 @pytest.mark.usefixtures("on_grids")
@@ -124,6 +126,11 @@ class TestLU:
 
 
 @pytest.mark.usefixtures("on_grids")
+def test_factors_of_more_rows_than_a_warp_has_work_items(queue, rng):
+    TestLU().test_factors(queue, rng, 33, "f")
+
+
+@pytest.mark.usefixtures("on_grids")
 def test_the_first_of_equal_pivots(queue, rng):
     a = np.array([scipy.linalg.hadamard(8)[rng.permutation(8)] for _ in range(9)], float)
     _, piv = linalg.lu_factor(on(queue, a))
@@ -177,8 +184,17 @@ def test_cho_factor_on_grids(queue, rng, on_grids, lower):
     compare(linalg.cho_factor(on(queue, given), lower)[0], linalg.cho_factor(given, lower)[0])
 
 
-@pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
-@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (3, 7), (10, 9)], ids=str)
+SHAPES, MODES = [(1, 1), (7, 3), (3, 7), (10, 9)], ["reduced", "complete", "r", "raw"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "mode"),
+    [
+        pytest.param(shape, mode, marks=[pytest.mark.exhaustive] * (shape != (7, 3) and mode != "reduced"))
+        for shape, mode in itertools.product(SHAPES, MODES)
+    ],
+    ids=str,
+)
 def test_qr_on_grids(queue, rng, monkeypatch, on_grids, shape, mode):
     """Teams factor matrices as LAPACK does, whatever the scales of their columns; NaN stays in its matrix."""
     monkeypatch.setitem(grid.GRIDS, "qr", dataclasses.replace(grid.GRIDS["qr"], shape=lambda *args: (4, 4)))
@@ -200,9 +216,13 @@ def test_qr_on_grids(queue, rng, monkeypatch, on_grids, shape, mode):
             assert abs(ours - y)[:8].max() <= 1e4 * limits.eps
 
 
-@pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(
-    ("n", "r", "dtype", "room"), [(1, 1, "d", 2**15), (5, 3, "F", 2**15), (9, 5, "d", 1300), (3, 2, "D", None)]
+    ("n", "r", "dtype", "room", "lower"),
+    [
+        pytest.param(*case, lower, marks=[pytest.mark.exhaustive] * (case[2] == "d" and not lower))
+        for case in [(1, 1, "d", 2**15), (5, 3, "F", 2**15), (9, 5, "d", 1300), (3, 2, "D", None)]
+        for lower in (True, False)
+    ],
 )
 def test_triangles_on_grids(queue, rng, monkeypatch, on_grids, n, r, dtype, room, lower):
     """Teams solve for right-hand sides in several turns, with panels of a triangle that has no room as a whole."""
