@@ -55,7 +55,7 @@ def compiled(make: Callable, arguments: Sequence, *key: Any, source: str | None 
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
     fastmath = REORDERED if reordered else False
-    options = {"error_model": "numpy", "fastmath": fastmath, "pipeline_class": Pipeline}
+    options = {"error_model": "numpy", "fastmath": fastmath}
     dispatcher = compiled_once(kernel, *key, source=source, **options)
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
@@ -70,7 +70,7 @@ def compiled_once(function: Callable, *key: Any, source: str | None = None, **op
     The key tells apart functions that are made in one place. For `source` see `CodeOnDisk`.
     """
     function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
-    dispatcher = njit(nogil=True, **options)(function)
+    dispatcher = njit(nogil=True, pipeline_class=Pipeline, **options)(function)
     dispatcher._cache = CodeOnDisk(function, key, source)
     return dispatcher
 

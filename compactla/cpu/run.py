@@ -102,7 +102,9 @@ def started(kernel, cost, args, output, nm, info, launch):
     return info
 
 
-def kernel_and_arguments(row, views, scalars, conj, option):
+def kernel_and_arguments(
+    row: Any, views: Sequence[View], scalars: Sequence, conj: Any, option: Sequence
+) -> tuple[Any, float, Sequence]:
     """Return the kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
     main = views[row.main]
     npack = main.npack

@@ -99,7 +99,7 @@ def lstsq(
     return (wrap(x), wrap(residuals), rank, s) if wrap else (x, residuals, rank, s)
 
 
-def limit_of(a, b, rcond, compute):
+def limit_of(a: Any, b: Any, rcond: Any, compute: str | None) -> float:
     """Up to which fraction of the largest singular values count as zeros."""
     single = (compute or precision(a)) == "same" and a.dtype.char in "fF" and b.dtype.char in "fF"
     eps = float(np.finfo("f" if single else "d").eps)

@@ -244,7 +244,7 @@ def check_options(on_error: str, compute: str | None = None, threads: int | None
     check_launch(threads, None, None)
 
 
-def choose(name, value, allowed):
+def choose(name: str, value: Any, allowed: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
 

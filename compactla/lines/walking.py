@@ -1,4 +1,7 @@
-"""The way of lines along the strongest couplings: where they go on, turn and end, and which chords they have."""
+"""The way of lines along the strongest couplings: where they go on, turn and end, and which chords they have.
+
+Block rows are integers of one type, whatever that of indices is: functions are compiled for each type that they get.
+"""
 
 import numpy as np
 from numba.extending import register_jitable
@@ -105,7 +108,7 @@ def _strongest(indptr, indices, strength, line, enough, row):
     """The block row on no line that one is coupled to most, and how strongly; -1 if there is none."""
     strongest, most = -1, 0.0
     for k in range(indptr[row], indptr[row + 1]):
-        other, s = indices[k], strength[k]
+        other, s = np.int64(indices[k]), strength[k]
         if line[other] < 0 and s > max(most, enough[row], enough[other]):
             strongest, most = other, s
     return strongest, most
@@ -141,7 +144,7 @@ def _choose(graph, blocks, path, least, apart, tail, before, row):
     beside = apart * _second(graph, line, row, row)
     following, most, verdict = -1, 0.0, ENDS
     for k in range(indptr[row], indptr[row + 1]):
-        other, s = indices[k], strength[k]
+        other, s = np.int64(indices[k]), strength[k]
         if line[other] < 0 and s > max(most, enough[row], enough[other]):
             chords = _chords(indptr, indices, line, tail, row, other)
             goes_on = chords == 0 or (
@@ -161,7 +164,7 @@ def _are_weaker(graph, blocks, path, row, other):
     indptr, indices, strength = graph
     line, s = path[0], _link(graph, blocks, row, other)
     for k in range(indptr[other], indptr[other + 1]):
-        member = indices[k]
+        member = np.int64(indices[k])
         if line[member] == line[row] and member != row:
             c = STRONGER * strength[k] * (OPPOSITE if _is_opposite(blocks, other, member) else 1)
             if not (c < s and c < _weakest(graph, blocks, path, member, row)):
@@ -172,8 +175,9 @@ def _are_weaker(graph, blocks, path, row, other):
 @register_jitable
 def _is_opposite(blocks, row, other):
     """Whether what couples two block rows, in one direction at least, is of the other sign than diffusion has."""
-    there, back = _find(blocks, row, other), _find(blocks, other, row)
-    return (there >= 0 and blocks[2][there]) or (back >= 0 and blocks[2][back])
+    indptr, indices, opposite = blocks
+    there, back = _find(indptr, indices, row, other), _find(indptr, indices, other, row)
+    return (there >= 0 and opposite[there]) or (back >= 0 and opposite[back])
 
 
 @register_jitable
@@ -235,14 +239,14 @@ def _open(graph, link, tail, end):
 @register_jitable
 def _strength(graph, row, other):
     """The strength of the coupling of two block rows."""
-    k = _find(graph, row, other)
-    return graph[2][k] if k >= 0 else 0.0
+    indptr, indices, strength = graph
+    k = _find(indptr, indices, row, other)
+    return strength[k] if k >= 0 else 0.0
 
 
 @register_jitable
-def _find(matrix, row, column):
+def _find(indptr, indices, row, column):
     """The place of an entry in a CSR matrix with sorted indices; -1 if there is none."""
-    indptr, indices, _ = matrix
     first, stop = indptr[row], indptr[row + 1]
     while first < stop:
         middle = (first + stop) // 2
@@ -261,11 +265,11 @@ def _turns(indptr, indices, strength, before, row, other, s):
     """
     m, stop = indptr[before], indptr[before + 1]
     for k in range(indptr[other], indptr[other + 1]):
-        corner = indices[k]
+        corner = np.int64(indices[k])
         while m < stop and indices[m] < corner:
             m += 1
         if m < stop and indices[m] == corner != row:
-            if strength[k] > s or _find((indptr, indices, strength), corner, row) < 0:
+            if strength[k] > s or _find(indptr, indices, corner, row) < 0:
                 return True
     return False
 
@@ -284,7 +288,7 @@ def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite
         while end < chords[i, 1]:
             ahead[rows[end]] = rows[end + 1]
             end += 1
-        row, other = rows[chords[i, 0]], rows[end]
+        row, other = np.int64(rows[chords[i, 0]]), np.int64(rows[end])
         c = _strength(graph, row, other) * (OPPOSITE if _is_opposite(blocks, row, other) else 1)
         outweighs[i] = not c <= _weakest(graph, blocks, path, row, other)
     return outweighs
