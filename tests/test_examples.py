@@ -1,10 +1,12 @@
 """The examples run, and solve what they say."""
 
+import contextlib
 import re
 
 import numpy as np
 import pytest
 
+import compactla
 from compactla.examples import (
     bicgstab_opencl,
     hot_wall,
@@ -13,6 +15,7 @@ from compactla.examples import (
     kalman,
     quadratic_programs,
     spectral_elements,
+    surface,
 )
 
 pytestmark = pytest.mark.slow
@@ -145,6 +148,31 @@ def test_bicgstab_opencl(capsys, tmp_path):
     bicgstab_opencl.main(["--plot", str(plot)])
     out = capsys.readouterr().out
     assert max(float(residual) for residual in re.findall(r"relative residual (\S+)", out)) < 2e-8
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_surface(capsys, tmp_path):
+    """A program for NumPy, with its functions, and with ours in their places."""
+    plot, found = tmp_path / "surface.png", []
+    for patch in (contextlib.nullcontext(), compactla.patch_numpy()):
+        with patch:
+            surface.main(["--points", "4000", "--rounds", "1", "--plot", str(plot)])
+        found.append(numbers(capsys.readouterr().out, r"median error (\S+), largest value (\S+)"))
+    assert found[0] == found[1] and found[0][0] < 0.2
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_torch_lorenz(capsys, tmp_path):
+    torch = pytest.importorskip("torch", reason="needs PyTorch, as tests/test_torch_operators.py")
+    from compactla.examples import torch_lorenz
+
+    plot, dtype = tmp_path / "lorenz.png", torch.get_default_dtype()
+    try:
+        torch_lorenz.main(["--particles", "20", "--rounds", "3", "--plot", str(plot)])
+    finally:
+        torch.set_default_dtype(dtype)
+    (apart,) = numbers(capsys.readouterr().out, r"parameters differ by (\S+)")
+    assert apart < 1e-9
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 

@@ -228,6 +228,7 @@ def operands(random, name, dtype):
     factors = torch.ops.compactla.lu_factor(a, "raise", "same")
     return {
         "solutions": (a, b, "raise", "same"),
+        "solutions_and_factors": (a, b, "raise", "same"),
         "solve_with": (a, *factors, b, True),
         "triangular": (a, b, True, False, "double"),
         "definite_solutions": (b, a.abs().to(dtype), False, "same"),
@@ -374,7 +375,8 @@ def test_derivatives_use_the_factors(random, monkeypatch):
     for name in ("solve", "inv", "det", "cholesky", "eigh", "svd"):
         monkeypatch.setattr(linalg, name, None)  # nothing is factored by what does more
     x = ours.solve(a, b)
-    monkeypatch.setattr(solving, "FACTORS", None)
+    monkeypatch.setattr(solving, "SOLVED", None)
+    monkeypatch.setattr(solving, "lu_factor", None)
     (g,) = torch.autograd.grad(x.square().sum(), a, create_graph=True)
     (h,) = torch.autograd.grad(g.square().sum(), a)
     y = theirs.solve(a, b)

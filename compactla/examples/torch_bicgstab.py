@@ -2,7 +2,7 @@
 
 The matrix is that of a step of `compactla.examples.hot_wall`, whose cells are hundreds of times as long as high.
 Matrix, vectors and factors are on a CUDA GPU, if there is one, and `P.solve` takes tensors there, in the stream of
-PyTorch; on a CPU it works on the memory of tensors, as NumPy arrays.
+PyTorch; on a CPU it works on the memory of tensors.
 """
 
 import argparse
@@ -40,8 +40,7 @@ def bicgstab(A, b, precondition, rtol=1e-8, maxiter=200):
 
 def preconditioner(M, device):
     """A function of tensors."""
-    P = cla.LinePreconditioner(M, cla.find_lines(M), queue=None if device.type == "cpu" else device)
-    return (lambda r: torch.from_numpy(P.solve(r.numpy()))) if device.type == "cpu" else P.solve
+    return cla.LinePreconditioner(M, cla.find_lines(M), queue=None if device.type == "cpu" else device).solve
 
 
 def main(argv=None):

@@ -23,6 +23,8 @@ def like(theirs):
                 refused = error
             else:
                 return found if out is None else written(out, found, function.__name__, args)
+            if is_half(args):
+                return call(*[x.float() if isinstance(x, Tensor) else x for x in args], out=out, **options)
             raise with_words(refused, theirs, args, options) from None
 
         usual = inspect.signature(function)
@@ -31,6 +33,12 @@ def like(theirs):
         return call
 
     return make
+
+
+def is_half(args):
+    """Whether a tensor of half precision is given within autocast, where PyTorch's functions convert it to single."""
+    halves = [x for x in args if isinstance(x, Tensor) and x.dtype in (torch.float16, torch.bfloat16)]
+    return bool(halves) and torch.is_autocast_enabled(halves[0].device.type)
 
 
 def with_words(error, theirs, args, options):

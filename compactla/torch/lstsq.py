@@ -79,6 +79,7 @@ def lstsq(A, B, rcond=None, *, driver=None, on_error="raise", compute="same"):
     if driver not in allowed:
         raise ValueError(f"driver is {driver!r}, must be one of {', '.join(map(repr, allowed))}")
     (m, n), a_b = A.shape[-2:], broadcast(A, right)
+    leads = a_b[0].shape[:-2], A.shape[:-2]
     rcond = max(m, n) * torch.finfo(A.dtype).eps if rcond is None else float(rcond)
     x, residuals, rank, s = least_squares(*a_b, rcond, on_error, compute)
     if m <= n or driver == "gelsy" or (driver != "gels" and is_plain((A, B)) and (rank < n).any()):
@@ -87,10 +88,15 @@ def lstsq(A, B, rcond=None, *, driver=None, on_error="raise", compute="same"):
         (
             x.squeeze(-1) if vector else x,
             residuals,
-            rank if driver != "gels" else rank.new_empty(0),
-            s if driver in ("gelsd", "gelss") else s.new_empty(0),
+            of_own(rank, *leads) if driver != "gels" else rank.new_empty(0),
+            of_own(s, *leads) if driver in ("gelsd", "gelss") else s.new_empty(0),
         )
     )
+
+
+def of_own(x, lead, own):
+    """Results in a stack of shape `lead` that follow from a stack of shape `own` alone, which was broadcast to it."""
+    return x if lead == own else x[(0,) * (len(lead) - len(own)) + tuple(map(slice, own))]
 
 
 def empty_lstsq(a, b, *others):

@@ -144,7 +144,7 @@ def is_plain(args):
     """Whether arguments are ordinary tensors, and nothing transforms, records or compiles what is done with them."""
     if torch.compiler.is_compiling() or _C._len_torch_dispatch_stack() or _C._get_tracing_state() is not None:
         return False
-    if _C._functorch.peek_interpreter_stack() is not None:
+    if _C._functorch.peek_interpreter_stack() is not None or args[0].is_meta:
         return False
     for x in args:  # all() takes longer
         if is_batched(x) if type(x) in PLAIN else isinstance(x, Tensor):
