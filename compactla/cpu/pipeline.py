@@ -55,10 +55,13 @@ class Library(JITCodeLibrary):
         passes.run(self._final_module, *builder)
 
     def _finalize_final_module(self) -> None:
-        if not dump.is_wanted():
-            self._set_compiled_object(self._codegen._tm.emit_object(self._final_module))
-            self._final_module = self._shared_module = shell(self._final_module)
+        if dump.is_wanted():
+            return super()._finalize_final_module()
+        code = self._codegen._tm.emit_object(self._final_module)
+        self._set_compiled_object(code)
+        self._final_module = self._shared_module = shell(self._final_module)
         super()._finalize_final_module()
+        self._compiled_object = code  # which Numba has let go of, and which is yet to be kept on disk
 
 
 def shell(module: Any) -> Any:
