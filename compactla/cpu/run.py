@@ -102,10 +102,12 @@ def started(kernel, cost, args, output, nm, info, launch):
     return info
 
 
-def kernel_and_arguments(row, views, scalars, conj, option):
+def kernel_and_arguments(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any) -> tuple:
     """Return the kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
     main = views[row.main]
     npack = main.npack
+    layouts: tuple
+    addresses: tuple
     if len(views) == 1:
         layouts, addresses = (main.layout,), main.place
     elif len(views) == 2:
