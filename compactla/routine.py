@@ -342,7 +342,7 @@ class Routine:
             found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
         else:
             found = []
-        output = adopt(found.pop(), *self.outputs) if self.outputs else None
+        output = adopt(found.pop(), self.outputs[0]) if self.outputs else None
         output = on_host(output).astype(np.int64) if stays(output) else output
         given, new = iter(arrays), iter(found)
         after = [None if A.room else next(new if A.output else given) for A in self.operands]

@@ -8,7 +8,7 @@ import compactla as cla
 from cases import exhaustive, random, same_bits
 from compactla import oracle, routine
 from compactla.cpu import run
-from compactla.cpu.emit import numba_matrices
+from compactla.cpu.emit import machine, numba_matrices, prefetch
 from rows import ROUTINES, all_same, ones, operands, options, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.optimized]
@@ -84,3 +84,33 @@ def test_loops_of_users_fetch_what_lies_behind(uplo, rng, monkeypatch):
         assert not info.any() and same_bits(C, alone(A, info))
         found.append(C)
     assert same_bits(*found)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_how_often_a_line_is_asked_for(ahead, rng, monkeypatch):
+    """Once, or for as many packs as fit the second cache; again half a pack later where no others are known."""
+    from compactla.cpu import matrix, potrf
+
+    n, V, found = 12, 8, []
+    A = cla.pack(random(rng, (NM, n, n), np.float64) + 4 * n * np.eye(n), vlen=V).data
+    monkeypatch.setattr(numba_matrices, "LARGE", 0)
+    for packs, cache in ((1, 1 << 20), (3, 1 << 20), (3, 32 << 10), (3, 16 << 10)):
+        monkeypatch.setattr(prefetch, "fetching", lambda packs=packs: machine.Fetching(packs, first=False))
+        monkeypatch.setattr(prefetch, "second_cache", lambda cache=cache: cache)
+
+        @njit
+        def work(A, info):
+            for p in range(len(A)):
+                X = matrix(A[p], V, n, n)
+                if ahead:
+                    potrf(X, info[p], "L", 0, (matrix(A[min(p + 1, len(A) - 1)], V, n, n),))
+                else:
+                    potrf(X, info[p])
+
+        C, info = A.copy(), np.zeros((len(A), V), np.int64)
+        work(C, info)
+        (code,) = work.inspect_llvm().values()
+        found.append((code.count("call void @llvm.prefetch"), C))
+    once, *others = (count for count, _ in found)
+    assert once and others == [2 * once] * 3 if ahead else others == [3 * once, 2 * once, 2 * once]
+    assert all(same_bits(C, found[0][1]) for _, C in found)

@@ -98,6 +98,18 @@ def test_one_matrix_changes_no_other(n, dtype, queue, rng):
     assert all_same([x[40:] for x in expected], factors(a[40:], queue))
 
 
+@pytest.mark.parametrize(("n", "dtype"), in_turns([3, 12]), ids=str)
+def test_packs_that_are_given_together(n, dtype, rng):
+    @njit(error_model="numpy")
+    def both(a, tau):
+        geqrf((matrix(a[0], 8, n, n), matrix(a[1], 8, n, n)), (matrix(tau[0], 8, n, 1), matrix(tau[1], 8, n, 1)))
+
+    a = random(rng, (16, n, n), dtype)
+    A, tau = cla.pack(a, 8), cla.Pack.empty(16, n, 1, dtype=dtype, vlen=8)
+    both(A.data, tau.data)
+    assert judge.residual((a,), (A.unpack(), tau.unpack())).max() < oracle.THRESHOLD
+
+
 def test_the_last_reflector_of_a_square_matrix(queue, rng):
     """Real: there is none, and its tau zero. Complex: it makes the diagonal real."""
     for dtype in (np.float64, np.complex64):

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 import compactla as cla
 import reference
 from cases import BATCH, dominant, in_turns, random, same_bits
 from compactla import oracle
+from compactla.cpu import getrfnp as factor
+from compactla.cpu import matrix
 from rows import call, residual
 
 
@@ -48,6 +51,40 @@ def test_pivots_of_any_magnitude(queue, dtype, rng):
         lu, info = getrfnp(a, queue=queue)
         assert not info.any() and np.isfinite(lu).all()
         assert residual("getrfnp", [a], [lu]) < oracle.THRESHOLD
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "dtype"), in_turns([2, 3, 9]), ids=str)
+def test_packs_side_by_side(n, dtype, rng):
+    """Packs of known size are as each is alone, and pivots that are not regular change no others by a bit."""
+
+    @njit(error_model="numpy")
+    def alone(a, info):
+        for p in range(2):
+            factor(matrix(a[p], 8, n, n), info[8 * p : 8 * p + 8])
+
+    @njit(error_model="numpy")
+    def both(a, info):
+        factor((matrix(a[0], 8, n, n), matrix(a[1], 8, n, n)), info)
+
+    good = dominant(rng, 16, n, n, dtype)
+    bad = good.copy()
+    limits = np.finfo(dtype)
+    for q, pivot in {1: 0, 4: np.inf, 6: np.nan, 9: limits.smallest_subnormal, 11: limits.max}.items():
+        bad[q, 0, 0] = pivot
+    bad[13] = np.triu(bad[13])
+    bad[13, n - 1, n - 1] = 0
+    found = []
+    for a, run in ((good, alone), (bad, alone), (bad, both)):
+        A, info = cla.pack(a, 8), np.zeros(16, np.int64)
+        run(A.data, info)
+        found.append((A.unpack(), info))
+    (usual, none), (lu, info), (other, same) = found
+    assert not none.any() and same.tolist() == info.tolist() == [n * (q == 13) + (q == 1) for q in range(16)]
+    assert np.array_equal(lu, other, equal_nan=True)
+    rest = ~np.isin(np.arange(16), [1, 4, 6, 9, 11, 13])
+    assert same_bits(lu[rest], usual[rest])
+    assert same_bits(lu[1, 1:, 0], bad[1, 1:, 0])
 
 
 def test_unused_lanes_stay_finite(queue, dtype, rng):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from compactla import linalg
 from compactla.linalg import _numpy_only
+from compactla.linalg.matmul import gains as matmul_gains
 
 
 def random(shape, char="d"):
@@ -81,3 +82,14 @@ def test_all_names():
     assert {*np.linalg.__all__, "LinAlgError"} >= {*_numpy_only.__all__}
     for name in _numpy_only.__all__:
         assert getattr(linalg, name) is getattr(np.linalg, name) and name in linalg.__all__
+
+
+def test_few_or_large_matrices_are_left_to_numpy():
+    def gains(count, n):
+        a = np.zeros((count, n, n))
+        return matmul_gains(a, a, threads=1)
+
+    assert gains(1000, 4) and gains(1000, 8) and gains(1000, 16)
+    assert not gains(100, 8) and not gains(100, 16)  # a call of NumPy's takes less time
+    assert not gains(1000, 32) and not gains(1000, 33)
+    assert not matmul_gains(np.zeros(5000), np.zeros((5000, 2)))

@@ -56,7 +56,7 @@ def patched(module: Any, name: str, value: Any) -> Iterator[None]:
         run.chosen.known.clear()
 
 
-def times_as_fast(one: Callable, other: Callable, pause: float = 0.0) -> float:
+def times_as_fast(one: Callable, other: Callable, *, pause: float = 0.0) -> float:
     """How many times as fast the second of two calls is, by the least times of several rounds in turns."""
     counts = [1 if pause else timing.enough(functools.partial(repeated, call), BURST)[0] for call in (one, other)]
     least = [np.inf, np.inf]
@@ -151,7 +151,7 @@ def measure_grain() -> tuple[int | None, str]:
         with patched(sharing, "GRAIN", 1):
             one, two = (functools.partial(cla.getrfnp, A, threads=threads) for threads in (1, 2))
             two()
-            ratios.append(times_as_fast(one, two, PAUSE))
+            ratios.append(times_as_fast(one, two, pause=PAUSE))
     found = least(COSTS, ratios)
     # Two threads start where one takes three grains off the other.
     return found and found // 6, listed(COSTS, ratios, (1000, "thousand operations"), "two threads, at")

@@ -20,7 +20,7 @@ from compactla.cpu.emit.call import Arguments, emitted, text_of
 from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
-from compactla.cpu.emit.prefetch import LEAST, nbytes, successive
+from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.threads.sharing import divided, share
 from compactla.dtypes import REAL
 from compactla.view import View
@@ -102,12 +102,12 @@ def started(kernel, cost, args, output, nm, info, launch):
     return info
 
 
-def kernel_and_arguments(
-    row: Any, views: Sequence[View], scalars: Sequence, conj: Any, option: Sequence
-) -> tuple[Any, float, Sequence]:
+def kernel_and_arguments(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any) -> tuple:
     """Return the kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
     main = views[row.main]
     npack = main.npack
+    layouts: tuple
+    addresses: tuple
     if len(views) == 1:
         layouts, addresses = (main.layout,), main.place
     elif len(views) == 2:
@@ -287,12 +287,12 @@ def call(code, description, count, p, v, V, args):
         for A in alike:
             A.stream, A.common, A.packs = role == "stream", role == "common", (count, step)
             if role == "ahead":
-                following.append(successive(A.following(step * side, v, V), side))
+                following.append(A.following(step * side, v, V))
             elif role == "half":
-                following.append(successive(A._replace(base=A.pack(side).base, half=uplo), side))
+                following.append(A._replace(base=A.pack(side).base, half=uplo))
         matrices.append(alike if side > 1 else alike[0])
     most = max(map(nbytes, following), default=0)
-    following = tuple(A for A in following if nbytes(A) == most >= LEAST)  # vectors beside matrices come soon enough
+    following = tuple(A for A in following if nbytes(A) == most)  # vectors beside matrices come soon enough
 
     # Outputs, from the element of the first lane on
     first = p * V + v

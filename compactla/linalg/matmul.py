@@ -8,6 +8,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from compactla.calls.recording import repeats
 from compactla.checks import check_dtype, check_launch, is_device_array
+from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.threads.sharing import THREADS, parts_for
 from compactla.dense.gemm import gemm
 from compactla.foreign import adopt
 from compactla.linalg import _dispatched
@@ -53,7 +55,7 @@ def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
     <BLANKLINE>
            [[2., 8.]]])
     """
-    if type(x1) is type(x2) is np.ndarray and threads is None and x1.size < MANY and x2.size < MANY:
+    if type(x1) is type(x2) is np.ndarray and threads is None and not gains(x1, x2):
         return np.matmul(x1, x2)
     x1, x2 = adopt(x1, "x1"), adopt(x2, "x2")
     if is_device_array(x1) or is_device_array(x2):
@@ -63,7 +65,7 @@ def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
     else:
         if threads is not None:
             check_launch(threads, None, None)
-        if not gains(x1, x2):
+        if not gains(x1, x2, threads):
             return np.matmul(x1, x2) if type(x1) is type(x2) is np.ndarray else NUMPYS(x1, x2)
         if x2.ndim == 2 and x1.flags.c_contiguous:
             return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
@@ -99,23 +101,36 @@ def multiplied(a, b, threads):
     return product if len(lead) == 1 else product.reshape(*lead, *product.shape[1:])
 
 
-def gains(x1: Any, x2: Any) -> bool:
-    """Whether factors are arrays of matrices so many and so small that NumPy's products are slower."""
-    if type(x1) is not np.ndarray or type(x2) is not np.ndarray:
+def gains(x1: Any, x2: Any, threads: int | None = None) -> bool:
+    """Whether factors are arrays of matrices so many and so small that NumPy's products are slower.
+
+    NumPy takes some nanoseconds more for each product, and some microseconds less for a call, and has no threads for
+    the matrices of a stack.
+    """
+    if type(x1) is not np.ndarray or type(x2) is not np.ndarray or max(x1.size, x2.size) < MANY:
         return False
-    if not (min(x1.ndim, x2.ndim) and max(x1.ndim, x2.ndim) > 2 and max(x1.size, x2.size) >= MANY):
+    if not FLOATS.issuperset((x1.dtype.char, x2.dtype.char)) or not x1.ndim or not x2.ndim:
+        return False
+    if x1.ndim < 3 and x2.ndim < 3:
         return False
     k = x1.shape[-1]
     m, n = (x1.shape[-2] if x1.ndim > 1 else 1), (x2.shape[-1] if x2.ndim > 1 else 1)
-    few = m * k + k * n + m * n <= FEW
-    larger = x1.dtype == x2.dtype and max(m, k, n) <= LARGEST and max(x1.size, x2.size) >= 4 * MANY
-    return (few or larger) and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
+    if m * k + k * n + m * n <= FEW:
+        return True
+    extent = max(m, k, n)
+    if x1.dtype != x2.dtype or extent > LARGEST:
+        return False
+    count = max(x1.size // max(m * k, 1), x2.size // max(k * n, 1))
+    if extent <= ALONE and count >= COUNT:
+        return True
+    return THREADS > 1 and parts_for(count * m * k * n / native_width(x1.dtype), count, threads) > 1
 
 
 NUMPYS = getattr(_dispatched, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
-LARGEST = 32  # extent of matrices of one type, where there are four times as many numbers
+# Extent of matrices of one type, of which there are several for each thread; that of others, and their least number.
+LARGEST, ALONE, COUNT = 32, 24, 500
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
 MATMUL = Stacked(
     "matmul",

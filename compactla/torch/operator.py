@@ -96,7 +96,8 @@ def operator(made, *, saved=None, backward=None, jvp=None, derived=None, chosen=
         def apply(*args):
             if not is_plain(args):
                 return known(*args)
-            return recorded(None, args) if has_derived and has_derivatives(args) else function(*args)
+            dual = forward_ad._current_level >= 0  # which programs that are compiled do not set
+            return recorded(None, args) if has_derived and has_derivatives(args, dual) else function(*args)
 
         def vmap(info, in_dims, *args):
             found = known(*[in_front(x, axis, info.batch_size) for x, axis in zip(args, in_dims, strict=True)])
@@ -157,11 +158,11 @@ def is_batched(x):
     return _C._functorch.is_legacy_batchedtensor(x)
 
 
-def has_derivatives(args):
-    """Whether a tensor has a derivative, in forward mode, or is to have one."""
+def has_derivatives(args, dual=True):
+    """Whether a tensor is to have a derivative, or has one in forward mode, if any tensor may: `dual`."""
     if torch.is_grad_enabled() and _C._any_requires_grad(*args):
         return True
-    if forward_ad._current_level < 0 or not _C._is_fwd_grad_enabled() or torch.is_inference_mode_enabled():
+    if not dual or not _C._is_fwd_grad_enabled() or torch.is_inference_mode_enabled():
         return False
     if _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradFunctionality):  # within an operator
         return False

@@ -15,7 +15,7 @@ def lstsq_wide(code, vector, A, B, rcond, X, residuals, rank, s, status):
     A.read(V.H)
     B.read(C)
     rcond.read(limit)
-    factor(code, V, tau)
+    factor(code, [(V, tau)])
     copy(code, L, L, lambda x: zero)
     for j in code.each(m):
         for i in code.each(j + 1):

@@ -31,7 +31,7 @@ def nnls(code, vector, A, b, maxiter, x, rnorm, status):
     scales = [scaling(largest_part(code, X), LARGEST[vector.real.bitwidth]) for X in (matrix, column)]
     for X, scale in zip((matrix, column), scales, strict=True):
         copy(code, X, X, scale.scaled)
-    factor(code, W, code.room(vector, code.min(m, n + 1)))
+    factor(code, [(W, code.room(vector, code.min(m, n + 1)))])
     rest = sum_of_squares(code, W.block(n, n, code.min(code.max(m - n, 0), 1), 1))
     found = ActiveSets(code, triangle(code, W))
     failed = found.search(limit[0, 0])

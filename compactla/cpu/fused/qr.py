@@ -12,7 +12,7 @@ def qr(code, vector, A, *results, mode):
     k = code.min(m, n)
     W, tau = code.room(vector, m, n), code.room(vector, k)
     A.read(W)
-    factor(code, W, tau)
+    factor(code, [(W, tau)])
     if mode == "raw":
         for X, result in zip(results, (W.T, tau), strict=True):
             X.write(result)

@@ -48,7 +48,7 @@ def solve_columns(code: Code, D: Elements, pivots, B: Elements):
     d = {(i, q): -D[i, q] for i in rows for q in rows[:i]}
     scale = None if pivots is None else [pivots[i, 0] for i in rows]
     for j in code.rounds(B.n):
-        x = []
+        x: list[Any] = []
         for i in rows:
             b = B[i, j]
             for q in rows[:i]:
