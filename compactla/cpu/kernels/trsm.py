@@ -12,6 +12,7 @@ from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.index import is_known
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, held, tile_size
+from compactla.cpu.emit.vectors import Lanes
 from compactla.view import lower_left
 
 
@@ -48,7 +49,7 @@ def solve_columns(code: Code, D: Elements, pivots, B: Elements):
     d = {(i, q): -D[i, q] for i in rows for q in rows[:i]}
     scale = None if pivots is None else [pivots[i, 0] for i in rows]
     for j in code.rounds(B.n):
-        x: list[Any] = []
+        x: list[Lanes] = []
         for i in rows:
             b = B[i, j]
             for q in rows[:i]:
