@@ -200,10 +200,10 @@ class Tiles:
         place[order] = np.arange(self.n)
         self.places = self.at(place[pattern.rows], place[pattern.indices])
         behind = np.arange(self.n, m * size)
-        self.entries = np.full(self.count, -1)
+        self.entries = np.full(self.count, -1, np.int64)
         self.entries[self.places], self.entries[self.at(behind, behind)] = np.arange(len(self.places)), -2
         absent = self.entries == -1
-        self.mask = np.where(absent, 0, -1)
+        self.mask = np.where(absent, 0, -1).astype(np.int64)
         self.taken = taken
         self.dropped, self.extra = None, int(incomplete)
         if incomplete and len(tiles.indices) == m * m:
