@@ -61,7 +61,7 @@ def solve_columns(code: Code, D: Elements, pivots, B: Elements):
 
 def fits(B: Elements) -> bool:
     """Whether a triangle of as many rows as B has, its pivots and a column of B are in registers at once."""
-    return isinstance(B.m, int) and B.m * (B.m - 1) // 2 + 2 * B.m <= held(B.vector) - 2
+    return isinstance(B.m, int) and 0 < B.m * (B.m + 3) // 2 <= held(B.vector) - 2
 
 
 def solve_rows(code, B, D, L, U, pivots=None):
