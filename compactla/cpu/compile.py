@@ -22,7 +22,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from compactla import dump
-from compactla.cpu.pipeline import Pipeline
+from compactla.cpu.pipeline import KernelPipeline, Pipeline
 from compactla.digests import MODULES, digest, digest_of_imports
 
 if sys.platform != "win32":
@@ -55,7 +55,7 @@ def compiled(make: Callable, arguments: Sequence, *key: Any, source: str | None 
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
     fastmath = REORDERED if reordered else False
-    options = {"error_model": "numpy", "fastmath": fastmath}
+    options = {"error_model": "numpy", "fastmath": fastmath, "pipeline_class": KernelPipeline}
     dispatcher = compiled_once(kernel, *key, source=source, **options)
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
@@ -70,7 +70,7 @@ def compiled_once(function: Callable, *key: Any, source: str | None = None, **op
     The key tells apart functions that are made in one place. For `source` see `CodeOnDisk`.
     """
     function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
-    dispatcher = njit(nogil=True, pipeline_class=Pipeline, **options)(function)
+    dispatcher = njit(nogil=True, **{"pipeline_class": Pipeline} | options)(function)
     dispatcher._cache = CodeOnDisk(function, key, source)
     return dispatcher
 

@@ -1,7 +1,7 @@
 """How kernels become machine code: Numba's way, with less of what takes time and memory.
 
 Numba has LLVM optimize each function on its own, then all together twice, lest code that counts references stay, of
-which kernels have none: once is enough, and the third of the levels of optimization gains nothing. It keeps LLVM's
+which there is little here: once is enough, and the third of the levels of optimization gains nothing. It keeps LLVM's
 modules, for functions that call a compiled one: no function calls kernels but by their addresses.
 """
 
@@ -20,16 +20,6 @@ from compactla import dump
 LEVEL = 2  # of optimization, at most
 
 
-class Pipeline(Compiler):
-    """Numba's compiler, with a `Library` for what it compiles."""
-
-    def _compile_bytecode(self) -> Any:
-        self.state.library = Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        self.state.library.enable_object_caching()
-        with without_garbage():
-            return super()._compile_bytecode()
-
-
 @contextlib.contextmanager
 def without_garbage() -> Iterator[None]:
     """Look for no garbage meanwhile: a kernel has a hundred thousand objects while it is made, all of them in use."""
@@ -43,7 +33,7 @@ def without_garbage() -> Iterator[None]:
 
 
 class Library(JITCodeLibrary):
-    """The code of a kernel: a module that is optimized once, and only as long there as it takes to compile it."""
+    """The code of a function: a module that is optimized once."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -54,6 +44,10 @@ class Library(JITCodeLibrary):
         passes, *builder = found if isinstance(found, tuple) else (found,)  # a tuple since version 0.62
         passes.run(self._final_module, *builder)
 
+
+class KernelLibrary(Library):
+    """The code of a kernel: a module that is only there as long as it takes to compile it."""
+
     def _finalize_final_module(self) -> None:
         if dump.is_wanted():
             return super()._finalize_final_module()
@@ -62,6 +56,24 @@ class Library(JITCodeLibrary):
         self._final_module = self._shared_module = shell(self._final_module)
         super()._finalize_final_module()
         self._compiled_object = code  # which Numba has let go of, and which is yet to be kept on disk
+
+
+class Pipeline(Compiler):
+    """Numba's compiler, with a `Library` for what it compiles."""
+
+    library: type[Library] = Library
+
+    def _compile_bytecode(self) -> Any:
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        with without_garbage():
+            return super()._compile_bytecode()
+
+
+class KernelPipeline(Pipeline):
+    """The same with a `KernelLibrary`."""
+
+    library = KernelLibrary
 
 
 def shell(module: Any) -> Any:
