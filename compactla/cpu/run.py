@@ -20,7 +20,7 @@ from compactla.cpu.emit.call import Arguments, emitted, text_of
 from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
-from compactla.cpu.emit.prefetch import nbytes
+from compactla.cpu.emit.prefetch import LEAST, nbytes, successive
 from compactla.cpu.threads.sharing import divided, share
 from compactla.dtypes import REAL
 from compactla.view import View
@@ -287,12 +287,12 @@ def call(code, description, count, p, v, V, args):
         for A in alike:
             A.stream, A.common, A.packs = role == "stream", role == "common", (count, step)
             if role == "ahead":
-                following.append(A.following(step * side, v, V))
+                following.append(successive(A.following(step * side, v, V), side))
             elif role == "half":
-                following.append(A._replace(base=A.pack(side).base, half=uplo))
+                following.append(successive(A._replace(base=A.pack(side).base, half=uplo), side))
         matrices.append(alike if side > 1 else alike[0])
     most = max(map(nbytes, following), default=0)
-    following = tuple(A for A in following if nbytes(A) == most)  # vectors beside matrices come soon enough
+    following = tuple(A for A in following if nbytes(A) == most >= LEAST)  # vectors beside matrices come soon enough
 
     # Outputs, from the element of the first lane on
     first = p * V + v
