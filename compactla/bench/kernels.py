@@ -1,22 +1,31 @@
 """The CPU's kernels that routines pick, in loops of compiled code, in one thread."""
 
-import functools
+import ctypes
 
 import numba
 
 from compactla.calls.launch import Recording
 from compactla.cpu import run
+from compactla.cpu.threads.pool import call, words_of
 
 
 def rounds_of(case):
     """``rounds_of(case)(count)`` is a call that runs the case's kernel over the batch so often, in compiled code."""
-    kernel, args, memory = launched(case)
-    loop = loop_of(kernel)
+    kernel, (lo, hi, *others), memory = launched(case)
+    words = words_of(kernel)
+    filled = words.filled([others])
+    place = ctypes.addressof(ctypes.c_char.from_buffer(filled))
 
-    def calls(rounds, memory=memory):
-        return lambda: loop(rounds, *args)
+    def calls(rounds, memory=(memory, filled)):
+        return lambda: loop(rounds, words.function, lo, hi, place)
 
     return calls
+
+
+@numba.njit(nogil=True)
+def loop(rounds, function, lo, hi, place):
+    for _ in range(rounds):
+        call(function, lo, hi, place)
 
 
 def launched(case):
@@ -29,13 +38,3 @@ def launched(case):
     kernels = {kernel.entry: kernel for _, kernel, *_ in run.chosen.known.values()}
     step = [step for step in recording.steps if step.func in kernels][-1]
     return kernels[step.func], step.args, recording.kept
-
-
-@functools.cache
-def loop_of(kernel):
-    @numba.njit(nogil=True)
-    def loop(rounds, *args):
-        for _ in range(rounds):
-            kernel(*args)
-
-    return loop

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba.core.codegen import CPUCodeLibrary
 
 from compactla.cpu import compile
 from compactla.cpu.emit.machine import machine
+from compactla.cpu.pipeline import Library
 
 # Operations on floating-point numbers, and how many of them an instruction does to each lane.
 DIRECT = re.compile(r"\s+%\S+ = (?:fadd|fsub|fmul|fdiv|frem) (.*)")
@@ -87,15 +87,15 @@ def counted(make, n, nm, options) -> Utilisation:
 
 def count_in(counters: np.ndarray) -> None:
     """Let the code that is compiled from now on count what it executes, and keep none of it on disk."""
-    optimize: Any = CPUCodeLibrary._optimize_final_module
+    optimize: Any = Library._optimize_final_module
     register, places = machine()[0], [counters.ctypes.data + counters.itemsize * i for i in range(COUNTERS)]
 
     def optimized(library):
         optimize(library)
         library._final_module = llvm.parse_assembly(counting(str(library._final_module), places, register))
 
-    library: Any = CPUCodeLibrary
-    library._optimize_final_module = optimized
+    of_kernels: Any = Library
+    of_kernels._optimize_final_module = optimized
     of_disk: Any = compile
     of_disk.place = lambda: None
 

@@ -70,7 +70,7 @@ def compiled_once(function: Callable, *key: Any, source: str | None = None, **op
     The key tells apart functions that are made in one place. For `source` see `CodeOnDisk`.
     """
     function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
-    dispatcher = njit(nogil=True, **{"pipeline_class": Pipeline} | options)(function)
+    dispatcher: Any = njit(nogil=True, **{"pipeline_class": Pipeline} | options)(function)
     dispatcher._cache = CodeOnDisk(function, key, source)
     return dispatcher
 
