@@ -8,7 +8,7 @@ import compactla as cla
 from cases import exhaustive, random, same_bits
 from compactla import oracle, routine
 from compactla.cpu import run
-from compactla.cpu.emit import machine, numba_matrices, prefetch
+from compactla.cpu.emit import choices, numba_matrices, prefetch
 from rows import ROUTINES, all_same, ones, operands, options, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.optimized]
@@ -95,7 +95,7 @@ def test_how_often_a_line_is_asked_for(ahead, rng, monkeypatch):
     A = cla.pack(random(rng, (NM, n, n), np.float64) + 4 * n * np.eye(n), vlen=V).data
     monkeypatch.setattr(numba_matrices, "LARGE", 0)
     for packs, cache in ((1, 1 << 20), (3, 1 << 20), (3, 32 << 10), (3, 16 << 10)):
-        monkeypatch.setattr(prefetch, "fetching", lambda packs=packs: machine.Fetching(packs, first=False))
+        monkeypatch.setattr(prefetch, "fetching", lambda packs=packs: choices.Fetching(packs, first=False))
         monkeypatch.setattr(prefetch, "second_cache", lambda cache=cache: cache)
 
         @njit
