@@ -58,8 +58,8 @@ def test_sizes_that_are_not_compiled_in(capsys, args, reason):
 
 def test_large_batches(capsys):
     """Results go past the caches, and threads share the packs."""
-    found, _ = explain(capsys, "axpy", "--n", 3, "--nm", 99999, "--vlen", VLEN, "--threads", 1)
-    assert found["prefetch"].startswith("yes, above ") and found["threads"].startswith("1: 33333 packs")
+    found, _ = explain(capsys, "axpy", "--n", 3, "--nm", 199999, "--vlen", VLEN, "--threads", 1)
+    assert found["prefetch"].startswith("yes, above ") and found["threads"].startswith("1: 66667 packs")
     assert "ahead" in found["compiled"]
 
 
