@@ -384,6 +384,18 @@ def test_derivatives_use_the_factors(random, monkeypatch):
     same(h, torch.autograd.grad(g.square().sum(), a)[0], 1e6)
 
 
+@pytest.mark.parametrize("name", ["det", "slogdet"])
+def test_derivatives_of_determinants_of_larger_matrices(random, name):
+    """Their factors have all rows of L interchanged, which determinants alone do without."""
+    a = random(3, 13, 13)
+    found = []
+    for library in (ours, theirs):
+        x = a.clone().requires_grad_()
+        value = getattr(library, name)(x)
+        found.append(torch.autograd.grad((value if name == "det" else value[1]).sum(), x)[0])
+    same(*found, 1e6)
+
+
 def test_derivatives_of_determinants_of_singular_matrices(device):
     """Cofactors, where PyTorch has zeros; and second derivatives."""
     a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, device=device).requires_grad_()

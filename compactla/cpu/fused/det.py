@@ -26,10 +26,12 @@ def product(code, vector, A, status, factors=()):
     n = A.n
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
-    getrf.emit(code, W, ipiv, status.info, left=False)
+    getrf.emit(code, W, ipiv, status.info, left=bool(factors))
     status.doubt(W)
-    for X, value in zip(factors, (W, ipiv)):  # noqa: B905 - there may be none
-        X.write(value)
+    if factors:
+        LU, P = factors
+        LU.write(W)
+        P.write(ipiv)
     number, exponent = determinant(code, W, ipiv)
     size = number.abs1()
     status.enter(UNSURE, ~(((size > 0.5) & (size < math.inf)) | status.flags))
