@@ -17,7 +17,7 @@ COMMIT = re.compile(r"\{(\w+)\}")  # after what a run measured
 PASSED = """Above 100 %: no loop moves bytes just as a routine does. The bound is the time of the loop that is most like it, for as
 many bytes. A product reads three numbers for each that it writes, that loop two, and reading is faster than writing. LU
 need not write the first row of U.
-"""  # noqa: E501
+"""  # noqa: E501 - as wide as the pages
 APART = """Above 100 % and without ±: the bandwidth was measured at another time than the call.
 """
 
