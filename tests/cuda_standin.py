@@ -65,7 +65,8 @@ class Machine:
         source, options = json.loads(code)
         built = cl.Program(self.queue.context, source)  # of a cached one some drivers don't know the arguments
         try:
-            return built.build([*options, "-cl-kernel-arg-info"], cache_dir=False)
+            # Kernels for GPUs have loops unrolled, which take drivers of CPUs up to two minutes to optimize.
+            return built.build([*options, "-cl-kernel-arg-info", "-cl-opt-disable"], cache_dir=False)
         except cl.RuntimeError as error:  # warps' instructions do not build here
             raise RuntimeError(str(error)) from None
 

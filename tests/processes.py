@@ -12,7 +12,7 @@ SECONDS = 300  # a process that takes longer hangs
 def start(program, package=ROOT, **environment):
     """A Python process that runs `program` with the compactla that is in the folder `package`."""
     path = os.pathsep.join(map(str, (package, ROOT / "tests")))
-    settings = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    settings = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": None, **environment}  # the next one needs the bytecode
     variables = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
     command = [sys.executable, "-W", "error", "-c", program]
     return subprocess.Popen(command, env=variables, cwd=package, stdout=-1, stderr=-1, text=True)

@@ -137,7 +137,7 @@ def test_routines_on_ordinary_arrays(library, there, stacks):
         cla.trsm(a, c)
 
 
-SPECTRAL = {"svd", "lstsq", "pinv"}  # by kernels that take PoCL up to a minute to compile for the stand-in
+SPECTRAL = {"svd", "lstsq", "pinv"}  # by kernels that take longest to compile
 FUNCTIONS = "solve", "inv", "det", "cholesky", "eigh", "svd", "qr", "lstsq", "pinv", "slogdet"
 
 
