@@ -4,8 +4,13 @@ Sizes, strides and indices are Python integers where they are known while code i
 operator on two integers is Python's, one that has an `Index` among its operands emits an instruction. Quotients of
 these are cut towards zero, and `~` is for a `Condition`, not for Python's bool. LLVM's own
 functions take `value_of` both.
+
+What was computed before in the same block of code is not computed again. LLVM would see to that too, but instructions
+take time to write and read, which is a good part of that of compiling.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from llvmlite import ir
@@ -19,8 +24,21 @@ IntOrIndex: TypeAlias = Any
 def value_of(x: Any) -> Any:
     """The LLVM value of an index, of a condition, or of what is one."""
     if isinstance(x, int):
-        return ir.Constant(INDEX, x)
+        return _number(x)
     return x.value if isinstance(x, Index | Condition) else x
+
+
+@functools.lru_cache(4096)
+def _number(x):
+    return ir.Constant(INDEX, x)
+
+
+def once(builder: ir.IRBuilder, key: tuple, make: Callable[[], Any]) -> Any:
+    """The value that `make` emits at its first call with this key in a block: the key says all that it depends on."""
+    emitted = vars(builder.block).setdefault("emitted", {})
+    if key not in emitted:
+        emitted[key] = make()
+    return emitted[key]
 
 
 class Index:
@@ -30,7 +48,11 @@ class Index:
         self.builder, self.value = builder, value
 
     def _emitted(self, instruction, a, b):
-        return Index(self.builder, getattr(self.builder, instruction)(value_of(a), value_of(b)))
+        values = value_of(a), value_of(b)
+        return Index(
+            self.builder,
+            once(self.builder, (instruction, *values), lambda: getattr(self.builder, instruction)(*values)),
+        )
 
     def __add__(self, other):
         return self if is_known(other, 0) else self._emitted("add", self, other)

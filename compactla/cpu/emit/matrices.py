@@ -4,6 +4,7 @@
 what there is of addresses.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from compactla.cpu.emit.choices import gathers
-from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, is_known, value_of
+from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, once, value_of
 from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector, alike
 
@@ -81,10 +82,24 @@ class MatrixModel(models.StructModel):
         super().__init__(dmm, matrix, members)
 
 
-def shifted(builder: ir.IRBuilder, pointer: Any, offset: IntOrIndex, element: Any) -> Any:
-    """The pointer, by so many numbers of an LLVM type behind."""
-    there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [value_of(offset)], source_etype=element)
-    return builder.bitcast(there, pointer.type)
+def shifted(builder: ir.IRBuilder, pointer: Any, offset: IntOrIndex, element: Any, to: Any = None) -> Any:
+    """The pointer, by so many numbers of an LLVM type behind; `to` what it points there, by default as before."""
+    offset, result = value_of(offset), pointer.type if to is None else pointer_to(to)
+
+    def there():
+        if isinstance(offset, ir.Constant) and offset.constant == 0:
+            return builder.bitcast(pointer, result)
+        found = builder.gep(pointer, [offset], source_etype=element)
+        found.type = result  # llvmlite tells pointers apart, LLVM does not
+        return found
+
+    return once(builder, (pointer, offset, element, result), there)
+
+
+@functools.cache
+def pointer_to(kind: Any) -> Any:
+    """LLVM type of a pointer to numbers of a type."""
+    return kind.as_pointer()
 
 
 def itemsize(element: Any) -> int:
@@ -201,13 +216,12 @@ class Elements:
     def block(self, i: IntOrIndex, j: IntOrIndex, m: IntOrIndex, n: IntOrIndex) -> "Elements":
         return self._replace(base=self._at(i, j), m=m, n=n)
 
-    def _at(self, i, j, im=0):
-        offset = i * self.rs + j * self.cs + im
-        return self.base if is_known(offset, 0) else self._shifted(offset)
+    def _at(self, i, j, im=0, to=None):
+        return self._shifted(i * self.rs + j * self.cs + im, to)
 
-    def _shifted(self, offset):
-        """The address of the real number that is so many of them behind the first."""
-        return shifted(self.code.builder, self.base, offset, self.element)
+    def _shifted(self, offset, to=None):
+        """The address of the real number that is so many of them behind the first, of a vector if that is `to`."""
+        return shifted(self.code.builder, self.base, offset, self.element, to)
 
     def pointer(self, i: IntOrIndex, j: IntOrIndex, lane: IntOrIndex) -> Any:
         """The address of a real number: that of a lane of element (i, j)."""
@@ -222,8 +236,8 @@ class Elements:
         builder, part = self.code.builder, self.vector.part
         parts = []
         for im in (0, self.im) if self.vector.is_complex else (0,):
-            kind = self.element if self.common else ir.VectorType(self.element, self.vector.lanes)
-            pointer = builder.bitcast(self._at(*ij, im), kind.as_pointer())
+            kind = self.element if self.common else ir.VectorType(self.element, part.count) if self.stored else part
+            pointer = self._at(*ij, im, to=kind)
             stored = builder.load(pointer, align=itemsize(self.element), typ=kind)
             if self.common:
                 stored = splat(builder, self.vector, stored)
@@ -238,7 +252,7 @@ class Elements:
             lanes = lanes.conjugate()
         for im, value in zip((0, self.im), lanes.parts, strict=False):
             value = rounded(builder, value, self.element) if self.stored else value
-            pointer = builder.bitcast(self._at(*ij, im), value.type.as_pointer())
+            pointer = self._at(*ij, im, to=value.type)
             store = builder.store(value, pointer, align=itemsize(self.element))
             if self.stream:
                 store.align *= self.vector.lanes
@@ -257,7 +271,7 @@ class Elements:
     def _masked(self, name, i, j, im, flags, part):
         """LLVM's load of a part, or store, of the lanes where flags are set."""
         b, kind = self.code.builder, part.type
-        pointer = b.bitcast(self._at(i, j, im), kind.as_pointer())
+        pointer = self._at(i, j, im, to=kind)
         align = ir.IntType(32)(itemsize(self.element))
         load = name == "load"
         args = [pointer, align, flags.value, part] if load else [part, pointer, align, flags.value]

@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from compactla.cpu.emit import choices
-from compactla.cpu.emit.index import Condition
+from compactla.cpu.emit.index import Condition, once
 from compactla.cpu.emit.machine import machine
 
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
@@ -36,7 +36,7 @@ class Vector(types.Type):
     @property
     def part(self) -> ir.VectorType:
         """LLVM type of the V integers, or real (or imaginary) parts."""
-        return ir.VectorType(FLOATS.get(self.real) or ir.IntType(self.real.bitwidth), self.lanes)
+        return _part(self)
 
     @property
     def reals(self) -> "Vector":
@@ -47,6 +47,18 @@ class Vector(types.Type):
     def twin(self) -> "Vector":
         """The complex vector of such parts."""
         return Vector(types.complex128 if self.real.bitwidth == 64 else types.complex64, self.lanes)
+
+
+@functools.cache
+def _part(vector):
+    return ir.VectorType(FLOATS.get(vector.real) or ir.IntType(vector.real.bitwidth), vector.lanes)
+
+
+@functools.cache
+def _filled(vector, number):
+    """A constant with the number, as Python writes it, in every lane."""
+    x = (int if vector.is_integer else float)(number)
+    return ir.Constant(vector.part, None if number in ("0", "0.0") else [x] * vector.lanes)
 
 
 @register_model(Vector)
@@ -141,8 +153,7 @@ class Lanes:
     def constant(self, x: Any) -> "Lanes":
         """The real number `x` in every lane."""
         number = int if self.vector.is_integer else float
-        fill = [ir.Constant(self.vector.part, [number(value)] * self.vector.lanes) for value in (x, 0)]
-        return self._new(*fill[: len(self.parts)])
+        return self._new(*(_filled(self.vector, repr(number(value))) for value in (x, 0)[: len(self.parts)]))
 
     @property
     def real(self) -> "Lanes":
@@ -159,7 +170,7 @@ class Lanes:
         return self._each("sub", *alike(self, other))
 
     def __neg__(self):
-        return self._each("neg", self)
+        return self._each("neg", self) if self.vector.is_integer else self._new(*map(self._negative, self.parts))
 
     def __mul__(self, other):
         if not (self.vector.is_complex and other.vector.is_complex):
@@ -167,7 +178,7 @@ class Lanes:
             return scaled._new(*(self._instruction("mul")(part, scale) for part in scaled.parts))
         multiply = self.builder.fmul
         (a, b), (c, d) = self.parts, other.parts
-        negative = self.builder.fneg(b)
+        negative = self._negative(b)
         return self._new(self._fma(negative, d, multiply(a, c)), self._fma(b, c, multiply(a, d)))
 
     def __truediv__(self, other):
@@ -184,7 +195,7 @@ class Lanes:
             scaled, addend = alike(scaled, addend)
             return scaled._new(*(self._fma(x, scale, y) for x, y in zip(scaled.parts, addend.parts, strict=True)))
         (a, b), (c, d), (re, im) = self.parts, other.parts, alike(self, addend)[1].parts
-        negative = self.builder.fneg(b)
+        negative = self._negative(b)
         return self._new(
             self._fma(negative, d, self._fma(a, c, re)),
             self._fma(b, c, self._fma(a, d, im)),
@@ -202,7 +213,7 @@ class Lanes:
     def conjugate(self) -> "Lanes":
         if not self.vector.is_complex:
             return self
-        return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
+        return self._new(self.parts[0], self._negative(self.parts[1]))
 
     def reciprocal(self, many: bool = False, regular: bool = False) -> "Lanes":
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
@@ -390,6 +401,12 @@ class Lanes:
     def _each(self, name, *operands):
         """Apply an instruction to every part of lanes of one type."""
         return operands[0]._new(*map(self._instruction(name), *(x.parts for x in operands)))
+
+    def _negative(self, x):
+        """-x; x itself of what is one already."""
+        if isinstance(x, ir.Instruction) and x.opname == "fneg":
+            return x.operands[0]
+        return once(self.builder, ("fneg", x), lambda: self.builder.fneg(x))
 
     def _fma(self, a, b, c):
         # fmuladd, unlike fma, becomes a multiplication and an addition on machines without the instruction.
