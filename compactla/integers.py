@@ -9,6 +9,7 @@ from compactla.checks import as_array, check_launch, stays
 from compactla.dtypes import INTEGERS
 from compactla.foreign import adopt, hand_back
 from compactla.layout import Pack
+from compactla.overlap import address
 from compactla.pickling import Made
 from compactla.types import Array, Queue
 from compactla.view import View
@@ -35,8 +36,8 @@ class Integers(Made):
     def __init__(self, data: Array, nm: int, queue: Queue = None) -> None:
         npack, k, _, V = data.shape
         self.nm, self.k, self.vlen, self.queue = nm, k, V, queue
-        address = data.offset // data.dtype.itemsize if queue is not None else data.__array_interface__["data"][0]
-        self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
+        start = data.offset // data.dtype.itemsize if queue is not None else address(data)
+        self.view = View(data, start, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
     def _parts(self) -> tuple[Any, ...]:
         return self.view.buffer, self.nm, self.queue

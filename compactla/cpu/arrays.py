@@ -51,7 +51,7 @@ def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None)
     unit, place = (PAGE, next(PLACES)) if size >= PAGED else (LINE, 0)
     memory = np.empty(size + unit, np.uint8)
     start = (place - address(memory)) % unit
-    return memory[start : start + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memory, start)
 
 
 def reused(a: Array) -> None:
