@@ -113,6 +113,7 @@ def test_hessenberg(n, dtype):
     check(a, a - q @ h @ adjoint)
     check(a[:1], np.max(abs(adjoint @ q - np.eye(n)), axis=0)[None])
     assert not np.tril(h, -2).any() and same_bits(linalg.hessenberg(a, compute="same"), h)
+    assert n < 3 or not np.diagonal(h, -1, 1, 2).imag.any()  # as LAPACK's
 
 
 def test_exact_eigenvalues():

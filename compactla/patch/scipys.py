@@ -1,8 +1,11 @@
 """Functions of `compactla.linalg` with the arguments of those of SciPy that have others, and their warnings.
 
-What they do not know is SciPy's own, and so is all that it raises errors for, or warns of.
+What they do not know is SciPy's own, and so is all that it raises errors for, or warns of. So are vectors of few
+matrices that are unique but for signs and phases: programs, such as SciPy's tests, compare them with those of single
+ones.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from compactla.linalg import _scipy
 from compactla.linalg.solve import WORDS, whole
 
 KNOWN = frozenset("dDiIlLqQ")
+MANY = 16  # matrices in a stack whose vectors may have other signs
 
 
 def solve(
@@ -46,7 +50,8 @@ def eigh(
 ) -> Any:  # fmt: skip
     """`scipy.linalg.eigh`, with all eigenvalues of its first problem."""
     options = subset_by_index, subset_by_value, driver
-    if type == 1 and options == (None,) * 3 and are_matrices(a) and (b is None or is_pair(a, b)):
+    known = type == 1 and options == (None,) * 3 and are_matrices(a) and (b is None or is_pair(a, b))
+    if known and (eigvals_only or are_many(a) or (b is not None and are_many(b))):
         function = linalg.eigvalsh if eigvals_only else linalg.eigh
         found: Any = function(a, "L" if lower else "U", b, on_error="nan")
         if not np.isnan(found if eigvals_only else found[0]).any():
@@ -74,7 +79,7 @@ def eig(
     overwrite_b: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False,
 ) -> Any:  # fmt: skip
     """`scipy.linalg.eig`, without the left eigenvectors: eigenvalues are complex numbers."""
-    if b is None and not left and not homogeneous_eigvals and are_matrices(a):
+    if b is None and not left and not homogeneous_eigvals and are_matrices(a) and (not right or are_many(a)):
         found: Any = linalg.eig(a, on_error="nan") if right else (linalg.eigvals(a, on_error="nan"),)
         if not np.isnan(found[0]).any():
             w = found[0].astype(np.complex128, copy=False)
@@ -92,6 +97,11 @@ def eigvals(
 def are_matrices(a: Any) -> bool:
     """Whether these are square matrices, of more than one row: SciPy takes one number for a scalar."""
     return a.ndim > 1 and a.shape[-1] == a.shape[-2] > 1
+
+
+def are_many(a: Any) -> bool:
+    """Whether there are so many matrices that vectors of other signs are worth their time."""
+    return math.prod(a.shape[:-2]) >= MANY
 
 
 def is_pair(a: Any, b: Any) -> bool:

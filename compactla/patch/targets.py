@@ -118,7 +118,7 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
         lambda lu, piv, b: LU_SOLVE[True].gains(lu.shape, (*piv.shape, 1), columns(b)),
         ((ONE, PIVOTS), ONE),
     ),
-    "schur": ("a", lambda a: SCHUR[True].gains(a.shape), (ONE,)),
+    "schur": ("a", lambda a: scipys.are_many(a) and SCHUR[True].gains(a.shape), (ONE,)),
     "solve": ("a b", lambda a, b: a.shape[-1] > 1 and SOLVE.gains(a.shape, columns(b)), (ONE, ONE)),
     "solve_banded": ("ab b", lambda ab, b: SOLVE_BANDED.kernel.gains(ab.shape, columns(b)), ((0, 0), ONE, ONE)),
     "solve_continuous_lyapunov": ("a q", lambda a, q: CONTINUOUS.gains(a.shape, q.shape), (ONE, ONE)),

@@ -1,6 +1,7 @@
 """hessenberg: reflections from both sides."""
 
 from compactla.cpu.kernels.hessenberg import hessenberg as reduce
+from compactla.cpu.kernels.hessenberg import make_last_real
 from compactla.cpu.kernels.schur import unknown
 
 
@@ -11,6 +12,8 @@ def hessenberg(code, vector, A, *results):
     V = unknown(code.room(vector, A.n, A.n)) if Q else None
     A.read(W)
     reduce(code, W, V)
+    if vector.is_complex:
+        make_last_real(code, W, V)
     H.write(W)
     for place in Q:
         place.write(V)

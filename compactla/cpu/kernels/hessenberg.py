@@ -26,6 +26,20 @@ def hessenberg(code: Code, A: Elements, Q: Elements | None = None) -> None:
         A[k + 2 + i, k] = code.zero(A.vector)
 
 
+def make_last_real(code: Code, H: Elements, Q: Elements | None = None) -> None:
+    """Make the last element below the diagonal of H real, as the others are, and change Q with it."""
+    last = H.n - 1
+    beta, tau = reflector(code, H[last, last - 1], H.block(last, last - 1, 0, 1))
+    turn = tau.constant(1) - tau
+    for i in code.each(last):
+        H[i, last] = H[i, last] * turn
+        H[last, i] = H[last, i] * turn.conjugate()
+    H[last, last - 1] = beta
+    if Q:
+        for i in code.each(H.n):
+            Q[i, last] = Q[i, last] * turn
+
+
 def reflect_rows(code, v, scale, B, top, first):
     """Reflect the rows of B from `top` on, in the columns from `first` on."""
     rest = top + 1
