@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import get_lapack_funcs, lu_factor, lu_solve
 
 from compactla import oracle
 from compactla.oracle import (
@@ -20,6 +20,7 @@ from compactla.oracle import (
     triangle,
     widen,
 )
+from compactla.oracle.sytrf import factors
 
 
 def matmul(a, b, c, transa, transb, beta):
@@ -48,7 +49,7 @@ def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
 
 
 def rank_one(alpha, x, a, uplo, adjoint="T"):
-    a = symmetric(a, uplo, adjoint)
+    a, alpha = symmetric(a, uplo, adjoint), alpha if adjoint == "T" else alpha.real
     return lambda: a + alpha * (x @ op(x, adjoint))
 
 
@@ -90,6 +91,25 @@ def whole(a, b, uplo, trans="C"):
 def solution_residual(before, after, uplo, trans="C"):
     a, x, b = widen(symmetric(before[0], uplo, trans), after[1], before[1])
     return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
+def ldl(a, uplo, trans="T"):
+    """L or U, with rows interchanged, and D, of SciPy, one matrix after the other."""
+    found = functools.partial(scipy.linalg.ldl, lower=uplo == "L", hermitian=trans == "C", check_finite=False)
+    a = symmetric(a, uplo, trans)
+    return lambda: tuple(np.stack(x) for x in zip(*(found(x)[:2] for x in a), strict=True))
+
+
+def ldl_residual(before, after, uplo, trans="T"):
+    """||A - L D L^T|| / (n eps ||A||) in the 1-norm."""
+    a, lu, d = widen(symmetric(before[0], uplo, trans), *after)
+    return ratio(norm1(a - lu @ d @ op(lu, trans)), a.shape[1] * np.finfo(after[0].dtype).eps * norm1(a))
+
+
+def solve_indefinite(lu, ipiv, b, uplo, trans="T"):
+    L, D = factors(lu, ipiv[:, :, 0], uplo, trans)
+    a = L @ D @ op(L, trans)
+    return lambda: np.linalg.solve(a, b)
 
 
 def updated(a, x, uplo, downdate):
@@ -170,9 +190,15 @@ def eigen_residual(before, after, uplo, jobz):
 
 
 def eigh_of_pairs(a, b, uplo, jobz):
-    """Of SciPy, one pair after the other."""
-    found = functools.partial(scipy.linalg.eigh, lower=uplo == "L", eigvals_only=jobz == "N")
-    return lambda: np.stack([found(x, y) if jobz == "N" else found(x, y)[1] for x, y in zip(a, b, strict=True)])
+    """A of sygv after a call of SciPy, one pair after the other."""
+    a, b = (symmetric(x, uplo, "C") for x in (a, b))
+    found = functools.partial(scipy.linalg.eigh, eigvals_only=jobz == "N")
+
+    def call():
+        results = [found(x, y) for x, y in zip(a, b, strict=True)]
+        return (np.stack(results if jobz == "N" else [v for _, v in results]),)
+
+    return call
 
 
 def pair_residual(before, after, uplo, jobz):
@@ -192,6 +218,20 @@ def qr(a):
         return transposed.swapaxes(1, 2), tau[:, :, None]
 
     return call
+
+
+def orthogonal(a, tau):
+    """The first columns of Q, of LAPACK, one matrix after the other."""
+    (orgqr,) = get_lapack_funcs(("orgqr",), (a,))
+    return lambda: (np.stack([orgqr(x, t[:, 0])[0] for x, t in zip(a, tau, strict=True)]), tau)
+
+
+def multiply_orthogonal(a, tau, c, side, trans):
+    """Products with Q, of LAPACK, one matrix after the other."""
+    (ormqr,) = get_lapack_funcs(("ormqr",), (a,))
+    work, adjoint = 64 * max(c.shape[1:]), "N" if trans == "N" else "C" if a.dtype.kind == "c" else "T"
+    each = functools.partial(ormqr, side, adjoint)
+    return lambda: np.stack([each(x, t[:, 0], y, work)[0] for x, t, y in zip(a, tau, c, strict=True)])
 
 
 def lstsq(a, b):

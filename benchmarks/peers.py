@@ -89,6 +89,14 @@ PEERS = {
         }
     ),
     "hesv": Peers(libraries={"numpy solve": (numpy_scipy.whole, numpy_scipy.solution_residual)}),
+    "sytrf": Peers(libraries={"scipy ldl": (numpy_scipy.ldl, numpy_scipy.ldl_residual)}),
+    "hetrf": Peers(
+        libraries={
+            "scipy ldl": tuple(functools.partial(f, trans="C") for f in (numpy_scipy.ldl, numpy_scipy.ldl_residual))
+        }
+    ),
+    "sytrs": Peers(libraries={"numpy solve": numpy_scipy.solve_indefinite}),
+    "hetrs": Peers(libraries={"numpy solve": functools.partial(numpy_scipy.solve_indefinite, trans="C")}),
     "sygv": Peers(libraries={"scipy eigh": (numpy_scipy.eigh_of_pairs, numpy_scipy.pair_residual)}),
     "syev": Peers(libraries={"numpy eigh": (numpy_scipy.eigh, numpy_scipy.eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": numpy_scipy.inverse}),
@@ -112,6 +120,8 @@ PEERS = {
     "syr": Peers(libraries={"numpy matmul": numpy_scipy.rank_one}),
     "her": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.rank_one, adjoint="C")}),
     "geqrf": Peers("m n A tau work info", {"numpy qr": numpy_scipy.qr}),
+    "orgqr": Peers(libraries={"scipy lapack.orgqr": numpy_scipy.orthogonal}),
+    "ormqr": Peers(libraries={"scipy lapack.ormqr": numpy_scipy.multiply_orthogonal}),
     "gels": Peers(libraries={"scipy lstsq": lambda a, b, trans: numpy_scipy.lstsq(op(a, trans), b)}),
     "gelsy": Peers(libraries={"scipy lstsq": numpy_scipy.lstsq}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (numpy_scipy.pivoted_qr, numpy_scipy.gram_residual)}),

@@ -4,10 +4,23 @@
 #ifndef CLA_BALANCE_H
 #define CLA_BALANCE_H
 
+#include "householder.h"
 #include "laswp.h"
 
 #define CLA_BALANCE_FACTOR ldexp((CLA_REAL)1, sizeof(CLA_REAL) == 8 ? 300 : 24) /* the largest of a row */
 #define CLA_BALANCE_PASSES 30
+
+CLA_INLINE void cla_balance_add(cla_lane x, CLA_REAL *sums)
+{
+    sums[0] += cla_lane_abs1(x);
+    sums[1] = cla_add_square(x, sums[1]);
+}
+
+/* The 2-norm, within a factor of 2^10 where squares overflow or underflow. */
+CLA_INLINE CLA_REAL cla_balance_norm(const CLA_REAL *sums)
+{
+    return fmin(fmax(sqrt(sums[1]), sums[0] * (CLA_REAL)(1 / 1024.0)), sums[0]);
+}
 
 /* Balance A, as LAPACK's gebal: rows and columns that hold an eigenvalue go to the ends, others are scaled. F(i) is the
  * place that i was swapped with, or for lo to hi a factor. */
@@ -35,11 +48,12 @@ CLA_INLINE void cla_balance(int n, cla_matrix A, cla_matrix V, int *from, int *t
     for (int pass = 0, again = 1; again && pass < CLA_BALANCE_PASSES; pass++) {
         again = 0;
         for (int i = lo; i <= hi; i++) {
-            CLA_REAL column = 0, row = 0;
+            CLA_REAL columns[2] = {0, 0}, rows[2] = {0, 0}; /* sums of sizes, and of squares */
             for (int j = lo; j <= hi; j++) {
-                column += cla_lane_abs1(cla_get(A, j, i));
-                row += cla_lane_abs1(cla_get(A, i, j));
+                cla_balance_add(cla_get(A, j, i), columns);
+                cla_balance_add(cla_get(A, i, j), rows);
             }
+            const CLA_REAL column = cla_balance_norm(columns), row = cla_balance_norm(rows);
             if (!(column > 0 && row > 0)) continue;
             const CLA_REAL most = CLA_BALANCE_FACTOR, former = CLA_BALANCE_F(i);
             const CLA_REAL wanted = sqrt(row / column) * (CLA_REAL)1.4142135623730951;

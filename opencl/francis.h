@@ -9,7 +9,7 @@
 #include "jacobi.h"
 
 #define CLA_FRANCIS_EPS (2 * CLA_ROUNDING)
-#define CLA_FRANCIS_LEAST ldexp((CLA_REAL)1, sizeof(CLA_REAL) == 8 ? -960 : -98) /* of scaled matrices: counts as nothing */
+#define CLA_FRANCIS_LEAST ldexp((CLA_REAL)1, sizeof(CLA_REAL) == 8 ? -960 : -98) /* counts as nothing, of scaled matrices and beside one */
 #define CLA_FRANCIS_ODD 10                 /* sweeps without a deflation after which other shifts are tried */
 #define CLA_FRANCIS_PAIR (1 - CLA_COMPLEX) /* rows of a block behind its first */
 
@@ -42,15 +42,15 @@ CLA_INLINE int cla_negligible(cla_matrix H, int k, int last)
     const cla_lane x = cla_get(H, k - 1, k - 1), y = cla_get(H, k, k);
     const CLA_REAL size = cla_lane_abs1(cla_get(H, k, k - 1)), other = cla_lane_abs1(cla_get(H, k - 1, k));
     const CLA_REAL eps = CLA_FRANCIS_EPS, least = CLA_FRANCIS_LEAST;
-    if (size <= least) return 1;
+    const CLA_REAL own = cla_lane_abs1(y), difference = cla_lane_abs1(x - y);
+    const CLA_REAL far = fmax(own, difference), close = fmin(own, difference), larger = fmax(size, other);
+    if (size <= fmax(least, (far + larger) * least)) return 1;
     CLA_REAL near = cla_lane_abs1(x) + cla_lane_abs1(y);
     if (near == 0) {
         if (k > 1) near += cla_lane_abs1(cla_get(H, k - 1, k - 2));
         if (k < last) near += cla_lane_abs1(cla_get(H, k + 1, k));
     }
     if (!(size <= eps * near)) return 0;
-    const CLA_REAL own = cla_lane_abs1(y), difference = cla_lane_abs1(x - y);
-    const CLA_REAL far = fmax(own, difference), close = fmin(own, difference), larger = fmax(size, other);
     return fmin(size, other) * larger <= fmax(eps * far * close, (far + larger) * (eps * least));
 }
 

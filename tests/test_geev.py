@@ -28,6 +28,17 @@ def test_hard_matrices(n, dtype, queue):
     assert (residual(a[:-1], w[:-1], v.unpack()[:-1]) < oracle.THRESHOLD).all()
 
 
+@pytest.mark.slow
+def test_balancing_does_no_harm(queue):
+    """Frank's matrices, of which norms of another kind than Euclidean ones make others that are far larger."""
+    n = 64
+    rows = n - np.arange(n)
+    a = np.triu(np.minimum(rows[:, None], rows), -1)[None].astype(float)
+    w, v, info = cla.geev(cla.pack(a, queue=queue))
+    assert not info.any()
+    assert residual(a, w if queue is None else w.get(), v.unpack()) < oracle.THRESHOLD
+
+
 @njit
 def call(A, w, X, Z, info):
     for p in range(len(A)):

@@ -103,6 +103,17 @@ def test_schur(n, dtype):
         assert not (blocks[:, 1:] & blocks[:, :-1]).any()
 
 
+def test_rows_that_are_almost_nothing():
+    """Reflections without digits, whose vectors are subnormal, are not repeated until they end."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((100, 5, 5)) * 1e300
+    a[:, 2] *= 1e-160
+    a[:, 2] *= 1e-160
+    a[:, 3:, :3] = a[:, 4, 3] = 0  # so that this is the last row of three
+    _, z = linalg.schur(a, check_finite=False, compute="same")
+    check(z, z.swapaxes(1, 2) @ z - np.eye(5))
+
+
 @pytest.mark.parametrize(("n", "dtype"), CASES)
 def test_hessenberg(n, dtype):
     a, *factors = stack(n, dtype)

@@ -7,11 +7,12 @@ from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.jacobi import sweep
-from compactla.cpu.kernels.norms import power_below
+from compactla.cpu.kernels.norms import add_squares, power_below
 
 PASSES = 30  # over all rows and columns; two to four are usual
 GAIN = 0.95  # by which a scaling has to lessen norms at least
 MOST = {64: 2.0**300, 32: 2.0**24}  # of factors, all together
+LEAST = {64: 2.0**-960, 32: 2.0**-98}  # sums of squares that are right
 
 
 class Balance:
@@ -27,7 +28,7 @@ class Balance:
         self.bounds = code.registers(reals, 2)
         self.bounds[0, 0], self.bounds[1, 0] = code.zero(reals), code.broadcast(n - 1, reals)
         self.swaps, self.count = code.room(reals, A.n + A.n, 2), code.variable(0)
-        self.factors = None
+        self.factors, self.bits = None, reals.real.bitwidth
         for M, end in (A, 1), (A.T, 0):
             sweep(code, reals, lambda turned, M=M, end=end: self._isolate(M, end, turned), n)
 
@@ -67,7 +68,11 @@ class Balance:
         return (place >= self.lo) & (place <= self.hi)
 
     def scale(self):
-        """Make norms of rows and columns alike, by powers of two."""
+        """Make norms of rows and columns alike, by powers of two.
+
+        They are 2-norms: others do harm to Hessenberg matrices (James, Langou and Lowery, 2014). Where squares overflow
+        or underflow they are within a factor of 2^10.
+        """
         code, n, reals = self.code, self.n, self.lo.vector
         self.factors = code.room(reals, self.A.n)
         with code.loop(n) as i:
@@ -80,19 +85,39 @@ class Balance:
         sweep(code, reals, once, PASSES)
 
     def _scale_row(self, i, turned):
-        code, A, zero = self.code, self.A, self.lo.constant(0)
-        sums = code.registers(zero.vector, 2)
-        sums[0, 0] = sums[1, 0] = zero
-        with code.loop(self.n) as j:
+        code, zero = self.code, self.lo.constant(0)
+        squares = code.registers(zero.vector, 2)
+        squares[0, 0] = squares[1, 0] = zero
+        self._add(i, squares, add_squares)
+        column, row = (squares[k, 0] for k in range(2))
+        least, four = LEAST[self.bits], zero.constant(4)
+        alike = (row * four >= column) & (row < column * four) & (row >= least)
+        with code.when((self.within(i) & ~alike).any()):
+            norms = code.registers(zero.vector, 2)
+            norms[0, 0], norms[1, 0] = column.sqrt(), row.sqrt()
+            with code.when(((column.minimum(row) < least) | (column.maximum(row) > 1 / least)).any()):
+                sums = code.registers(zero.vector, 2)
+                sums[0, 0] = sums[1, 0] = zero
+                self._add(i, sums, lambda x, total: total + x.abs1())
+                for k in range(2):
+                    norms[k, 0] = norms[k, 0].maximum(sums[k, 0] * zero.constant(2.0**-10)).minimum(sums[k, 0])
+            self._scale_norms(i, turned, norms[0, 0], norms[1, 0])
+
+    def _add(self, i, totals, add):
+        """``add(x, total)`` for the numbers x of column i and of row i."""
+        with self.code.loop(self.n) as j:
             inside = self.within(j)
-            for k, x in enumerate((A[j, i], A[i, j])):
-                sums[k, 0] = sums[k, 0] + inside.select(x.abs1(), zero)
-        column, row = (sums[k, 0] for k in range(2))
-        one, most, former = zero.constant(1), MOST[zero.vector.real.bitwidth], self.factors[i, 0]
-        factor = power_below((row / column).sqrt() * zero.constant(2.0**0.5))
+            for k, x in enumerate((self.A[j, i], self.A[i, j])):
+                totals[k, 0] = inside.select(add(x, totals[k, 0]), totals[k, 0])
+
+    def _scale_norms(self, i, turned, column, row):
+        """Scale row and column i, which have these norms, where that lessens them."""
+        code, A = self.code, self.A
+        one, most, former = row.constant(1), MOST[self.bits], self.factors[i, 0]
+        factor = power_below((row / column).sqrt() * one.constant(2.0**0.5))
         factor = factor.minimum(one.constant(most) / former).maximum(one.constant(1 / most) / former)
         inverse, total = one / factor, former * factor
-        gains = (column * factor + row * inverse) < (column + row) * zero.constant(GAIN)
+        gains = (column * factor + row * inverse) < (column + row) * one.constant(GAIN)
         scales = gains & self.within(i) & (row > 0) & (column > 0)
         turned(scales)
         with code.when(scales.any()):

@@ -19,7 +19,7 @@ from compactla.cpu.kernels.norms import power_below
 
 TRIES = 30  # sweeps for each eigenvalue, as LAPACK has; 2 or 3 are usual
 EXCEPTIONAL = 10  # sweeps without a deflation after which other shifts are tried
-LEAST = {64: 2.0**-960, 32: 2.0**-98}  # what counts as nothing
+LEAST = {64: 2.0**-960, 32: 2.0**-98}  # what counts as nothing, also beside one: reflectors have no digits below it
 # Where LAPACK takes exceptional shifts from: the eigenvalues of [d + a s, b s; s, d + a s].
 A, B = 0.75, -0.4375
 
@@ -110,14 +110,15 @@ class Iteration:
 
     def _is_small(self, x, above, below, y, former):
         """Whether `below` counts as nothing beside x and y (Ahues and Tisseur, 1997)."""
-        eps, size = self.zero.constant(self.eps), below.abs1()
+        eps, least, size = self.zero.constant(self.eps), self.zero.constant(self.least), below.abs1()
         near = x.abs1() + y.abs1()
         near = (near == 0).select(former.abs1() + self["before"], near)
         other, difference, own = above.abs1(), (x - y).abs1(), y.abs1()
         larger, smaller = size.maximum(other), size.minimum(other)
         far, close = own.maximum(difference), own.minimum(difference)
-        bound = (eps * far * close).maximum((far + larger) * eps.constant(self.least))
-        return (size <= self.least) | ((size <= eps * near) & (smaller * larger <= bound))
+        around = far + larger
+        bound = (eps * far * close).maximum(around * (eps * least))
+        return (size <= least.maximum(around * least)) | ((size <= eps * near) & (smaller * larger <= bound))
 
     def _shifts(self):
         """What the first reflection of a sweep is made of: of two shifts the real part and the modulus of the imaginary
