@@ -16,7 +16,8 @@ from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
 from compactla.cpu.emit.choices import past_caches
 from compactla.cpu.emit.index import INDEX, value_of
-from compactla.cpu.emit.matrices import Elements, native_width
+from compactla.cpu.emit.machine import second_cache
+from compactla.cpu.emit.matrices import Elements, itemsize, native_width
 from compactla.cpu.emit.numba_matrices import KINDS, fence
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector
 from compactla.cpu.memory.matrices import Ordinary, lie
@@ -248,13 +249,17 @@ class BandScratch:
     ----------
     count : int
         Rows of a chunk that is read: as many as a step looks ahead, or more.
+    near : int
+        Bytes of V systems in an array up to which those of the next V are fetched: they fit the second cache beside
+        these and the work space.
     band : Elements or None
         Where a matrix was read to.
     """
 
-    def __init__(self, code, vector, start, least):
+    def __init__(self, code, vector, start, least, arrays):
         self.code, self.vector, self.start, self.band = code, vector, code.index(start), None
         self.count = -(-least // vector.lanes) * vector.lanes
+        self.near = second_cache() // (3 * arrays)
 
     def take(self, m, n):
         """Take an m x n matrix, contiguous."""
@@ -300,11 +305,16 @@ class Bits:
 
 
 class PackFactors(NamedTuple):
-    """`Factors` of one pack while code is emitted."""
+    """`Factors` of one pack while code is emitted.
+
+    The lines of the next pack that are to be fetched are `following`: pairs of U or L and how many bytes they are
+    behind a column of it.
+    """
 
     U: Elements
     L: Elements
     swaps: Bits
+    following: list
 
 
 @emitted(BandCall)
@@ -351,23 +361,27 @@ def call(code, description, p, words, work):
         outer = n - 1 if form.name == "tridiag" else n
         sizes = [outer, n, outer] if len(operands) == 3 else [n] * len(operands)
         keywords["matrix"] = [make(m=size, n=1) for make, size in zip(operands, sizes, strict=True)]
-    emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
+    emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1, len(kinds)), form, **keywords)
 
 
 def pack_factors(code, form, vector, n, p, stream, arguments):
     """View the factors of pack p: for each array an address and the bytes from pack to pack are arguments."""
     b, step = code.builder, vector.lanes * len(vector.parts)
-    element = vector.part.element
+    element, following = vector.part.element, []
 
     def start(kind):
-        """Find where the next array begins, which has numbers of an LLVM type."""
+        """Find where the next array begins, which has numbers of an LLVM type, and the bytes from pack to pack."""
         address, bytes_of_pack = arguments.some(2)
-        return b.inttoptr(value_of(address + p * bytes_of_pack), kind.as_pointer())
+        return b.inttoptr(value_of(address + p * bytes_of_pack), kind.as_pointer()), bytes_of_pack
 
     def matrix(width):
         """View the next array, which has rows of some width, as a transposed matrix."""
-        sizes = n, width, width * step, step, vector.lanes
-        return Elements(code, vector, start(element), *sizes, stream=stream).T
+        base, distance = start(element)
+        A = Elements(code, vector, base, n, width, width * step, step, vector.lanes, stream=stream).T
+        distance = (distance < second_cache() // 2).select(distance, 0)
+        following.extend((A, distance + line) for line in range(0, width * step * itemsize(element), LINE))
+        return A
 
     U, L = map(matrix, form.widths)
-    return PackFactors(U, L, Bits(code, vector, start(SMALL), form.kl))
+    swaps, _ = start(SMALL)
+    return PackFactors(U, L, Bits(code, vector, swaps, form.kl), following)
