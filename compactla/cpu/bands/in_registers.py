@@ -5,7 +5,7 @@ What is read of ordinary arrays is transposed into work space, chunk by chunk on
 
 import functools
 
-from compactla.cpu.bands.chunks import Chunks, move
+from compactla.cpu.bands.chunks import move
 from compactla.cpu.emit.index import value_of
 from compactla.cpu.emit.prefetch import BYTE, BYTES, prefetch
 from compactla.cpu.kernels import pbtrf
@@ -38,9 +38,9 @@ def solve(code, room, form, factors, B, X):
     """X <- inv(A) B, by the factors of A."""
     right = room.take(B.m, B.n)
     if form.name != "ring" and isinstance(B.n, int):
-        source, target = Chunks(B, right, room), Chunks(X, right, room)
+        source, target = room.chunks(B, right), room.chunks(X, right)
         source.start()
-        by_factors(code, form, factors, right, source.begin, target.end)
+        by_factors(code, form, factors, right, both(target.prepare, source.begin), target.end)
         target.finish()
         return
     move("read", B, right)
@@ -75,9 +75,9 @@ def once(code, room, form, matrix, B, X, info):
         rows, U, end = Folded(right), room.take(source.n, form.reach + 1).T, None
     else:
         rows, U = right, room.band
-        vectors, target = Chunks(B, right, room), Chunks(X, right, room)
+        vectors, target = room.chunks(B, right), room.chunks(X, right)
         vectors.start()
-        begin, end = both(begin, vectors.begin, target.prepare), target.end
+        begin, end = both(begin, target.prepare, vectors.begin), target.end
     if form.name == "spd":
         F = source.A
         pbtrf.eliminate(code, [source], source.n, [info], pbtrf.keep_columns(F), begin)
@@ -130,7 +130,7 @@ def read(code, room, form, matrix):
         for diagonal, place in zip(matrix, places, strict=True):
             move("read", diagonal, place)
         return Ring(code, *(place.T for place in places)), None
-    chunks = [Chunks(diagonal, place, room) for diagonal, place in zip(matrix, places, strict=True)]
+    chunks = [room.chunks(diagonal, place) for diagonal, place in zip(matrix, places, strict=True)]
     for diagonal in chunks:
         diagonal.start()
     begin = both(*(diagonal.begin for diagonal in chunks))
