@@ -217,7 +217,7 @@ def plan(
     # The kernel
     kinds, known = tuple(x.kind for x in systems), columns if columns <= FEW else None
     writes = factors if action == "factor" and not form.wide else None
-    stream = writes is not None and writes.is_aligned and writes.nbytes > past_caches()
+    stream = writes is not None and writes.is_aligned and writes.nbytes > 3 * past_caches() // 4  # what is read beside
     stored = form.stored * (action != "solve") + form.reach + 1 + columns
     words, packs = stored * n * V * dtype.itemsize // WORD + 2 * LINE, chunk_of(form, V)
     npanel, room = nsys // V // packs, 2 * packs * words
