@@ -8,6 +8,7 @@ from numba import njit
 import compactla as cla
 from cases import random
 from compactla import cpu, gpu
+from compactla.band_form import Form
 from compactla.cpu import matrix
 from compactla.cpu.bands import systems as cpu_bands
 from compactla.gpu import bands as gpu_bands
@@ -191,6 +192,28 @@ def test_refused():
     ]:
         with pytest.raises(error, match=f"^{name}"):
             call()
+
+
+@pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
+def test_panels(char):
+    """Systems side by side, in several panels and some behind them, are solved as others are, to the bit."""
+    V = cpu_bands.lanes_of(np.dtype(char))
+    packs = cpu_bands.chunk_of(Form("tridiag", 1, 1), V)
+    for n in 3, 2 * packs + 3:
+        lower, diag, upper, b = systems(cpu_bands.LEAST * packs * V + V + 3, n)
+        lower, diag, upper, b = (a.astype(char) for a in (lower, diag, upper, b))
+        diag[7, 0] = lower[7, 0] = 0
+        side_by_side = [np.ascontiguousarray(a.T) for a in (lower, diag, upper, b)]
+        T = cla.Tridiag(lower, diag, upper)
+        x = T.solve(b)
+        assert T.info[7] == 1 and np.count_nonzero(T.info) == 1
+        for threads in 1, 2:
+            S = cla.Tridiag(*side_by_side[:3], axis=0)
+            for _ in range(2):
+                out = side_by_side[3].copy()
+                assert np.array_equal(S.solve(out, out=out, threads=threads).T, x, equal_nan=True)
+                assert np.array_equal(S.info, T.info)
+                assert np.array_equal(S.factor(threads=threads), T.info)
 
 
 @njit

@@ -7,23 +7,23 @@ from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
 from compactla.cpu.memory.matrices import Ordinary
 
-NEAR = 1 << 19  # bytes of V systems up to which those of the next V are fetched ahead
-ON = 512  # bytes that are fetched ahead in larger ones
+ON = 512  # bytes that are fetched ahead where the next V systems are too far away
 GROUP = 16  # times V neighbouring systems: memory moves more at once than the numbers of V of them
 
 
 class Chunks:
     """An ordinary m x n matrix with few columns, of a number that is known, and what it is copied to or from.
 
-    A chunk has `count` rows. While one is worked on the next is read.
+    A chunk has `room.count` rows. While one is worked on the next is read, and what comes later is fetched into the
+    second cache: of the next V systems if those of an array have less than `room.near` bytes.
     """
 
-    def __init__(self, vectors: Ordinary, W: Elements, count):
-        self.code, self.vectors, self.W, self.count = vectors.code, vectors, W, count
+    def __init__(self, vectors: Ordinary, W: Elements, room):
+        self.code, self.vectors, self.W, self.count = vectors.code, vectors, W, room.count
         V = vectors.vector.lanes
-        self.whole = vectors.m // count
+        self.whole = vectors.m // room.count
         step = vectors.starts[-1] - vectors.starts[0]
-        near = step * V < NEAR * (V - 1)
+        near = step * V < room.near * (V - 1)
         following = step + step // max(V - 1, 1)
         self.distance = near.select(following, ON)
 
@@ -118,14 +118,14 @@ def fetch(vectors: Ordinary, distance, k, write=False):
         with x.code.when(turn == other):
             rows = [x.starts[0] + i * x.rs for i in range(x.m)]
             following = (GROUP - turn) * size
-            fetch_lines(b, rows, following, GROUP * size, write, first=False)
+            fetch_lines(b, rows, following, GROUP * size, write)
 
 
-def fetch_lines(b, starts, distance, size, write, first=True):
-    """Fetch so many bytes that are so far behind some addresses."""
+def fetch_lines(b, starts, distance, size, write):
+    """Fetch so many bytes that are so far behind some addresses, past the first cache: they would fill it."""
     for start in starts:
         for line in range(0, size, LINE):
-            prefetch(b, b.inttoptr(value_of(start + (distance + line)), BYTES), write, first)
+            prefetch(b, b.inttoptr(value_of(start + (distance + line)), BYTES), write, first=False)
 
 
 def move(action, vectors: Ordinary, W: Elements):

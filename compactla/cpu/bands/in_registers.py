@@ -5,10 +5,9 @@ What is read of ordinary arrays is transposed into work space, chunk by chunk on
 
 import functools
 
-from compactla.cpu.bands.chunks import Chunks, move
-from compactla.cpu.emit.index import INDEX
-from compactla.cpu.emit.matrices import itemsize
-from compactla.cpu.emit.prefetch import BYTE, BYTES, LINE, prefetch
+from compactla.cpu.bands.chunks import move
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.prefetch import BYTE, BYTES, prefetch
 from compactla.cpu.kernels import pbtrf
 from compactla.cpu.kernels.gbtrf import Band, BandWindow, eliminate
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
@@ -39,9 +38,9 @@ def solve(code, room, form, factors, B, X):
     """X <- inv(A) B, by the factors of A."""
     right = room.take(B.m, B.n)
     if form.name != "ring" and isinstance(B.n, int):
-        source, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
+        source, target = room.chunks(B, right), room.chunks(X, right)
         source.start()
-        by_factors(code, form, factors, right, both(source.begin, target.prepare), target.end)
+        by_factors(code, form, factors, right, both(target.prepare, source.begin), target.end)
         target.finish()
         return
     move("read", B, right)
@@ -52,9 +51,13 @@ def solve(code, room, form, factors, B, X):
 
 
 def by_factors(code, form, factors, rows, begin=None, end=None):
-    """rows <- inv(A) rows, by the factors of A; for `begin` and `end` see `forward` and `backward`."""
-    U = factors.U
-    begin = both(begin, functools.partial(fetch, U))
+    """rows <- inv(A) rows, by the factors of A; for `begin` and `end` see `forward` and `backward`.
+
+    On the way down half of the lines of the next factors is fetched, and the others on the way up.
+    """
+    U, lines = factors.U, factors.following
+    half = -(-len(lines) // 2)
+    begin, end = both(begin, functools.partial(fetch, lines[:half])), both(end, functools.partial(fetch, lines[half:]))
     if form.name == "spd":
         forward(code, U.block(1, 0, form.ku, U.n), rows, begin=begin)
         backward(code, U, rows, form.ku, unit=True, end=end)
@@ -72,9 +75,9 @@ def once(code, room, form, matrix, B, X, info):
         rows, U, end = Folded(right), room.take(source.n, form.reach + 1).T, None
     else:
         rows, U = right, room.band
-        vectors, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
+        vectors, target = room.chunks(B, right), room.chunks(X, right)
         vectors.start()
-        begin, end = both(begin, vectors.begin, target.prepare), target.end
+        begin, end = both(begin, target.prepare, vectors.begin), target.end
     if form.name == "spd":
         F = source.A
         pbtrf.eliminate(code, [source], source.n, [info], pbtrf.keep_columns(F), begin)
@@ -97,13 +100,12 @@ def once(code, room, form, matrix, B, X, info):
         target.finish()
 
 
-def fetch(A, k):
-    """Fetch a column of contiguous factors."""
-    b = A.code.builder
-    size = A.m * A.rs * itemsize(A.element)
-    start = b.bitcast(A.block(0, k, 1, 1).base, BYTES)
-    for line in range(0, size, LINE):
-        prefetch(b, b.gep(start, [INDEX(line)], source_etype=BYTE))
+def fetch(lines, k):
+    """Fetch lines of which each is so many bytes behind column k of a matrix, past the first cache."""
+    for A, distance in lines:
+        b = A.code.builder
+        start = b.bitcast(A.block(0, k, 1, 1).base, BYTES)
+        prefetch(b, b.gep(start, [value_of(distance)], source_etype=BYTE), first=False)
 
 
 def both(*functions):
@@ -128,7 +130,7 @@ def read(code, room, form, matrix):
         for diagonal, place in zip(matrix, places, strict=True):
             move("read", diagonal, place)
         return Ring(code, *(place.T for place in places)), None
-    chunks = [Chunks(diagonal, place, room.count) for diagonal, place in zip(matrix, places, strict=True)]
+    chunks = [room.chunks(diagonal, place) for diagonal, place in zip(matrix, places, strict=True)]
     for diagonal in chunks:
         diagonal.start()
     begin = both(*(diagonal.begin for diagonal in chunks))

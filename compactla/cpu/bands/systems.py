@@ -12,11 +12,14 @@ from numba.np.numpy_support import from_dtype
 from compactla.band_form import Form
 from compactla.calls.launch import NOW
 from compactla.cpu.arrays import empty
+from compactla.cpu.bands.panels import Panel
+from compactla.cpu.bands.scratch import BandScratch
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
 from compactla.cpu.emit.choices import past_caches
 from compactla.cpu.emit.index import INDEX, value_of
-from compactla.cpu.emit.matrices import Elements, native_width
+from compactla.cpu.emit.machine import last_cache, second_cache
+from compactla.cpu.emit.matrices import Elements, itemsize, native_width
 from compactla.cpu.emit.numba_matrices import KINDS, fence
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector
 from compactla.cpu.memory.matrices import Ordinary, lie
@@ -27,6 +30,7 @@ from compactla.overlap import address
 SMALL = ir.IntType(32)
 LINE = 64  # bytes
 FEW = 4  # right-hand sides that are compiled in
+LEAST = 4  # panels from which on systems are worked on in such
 
 
 class BandCall(NamedTuple):
@@ -48,6 +52,8 @@ class BandCall(NamedTuple):
         Whether systems are along two axes.
     stream : bool
         Whether factors are written past the caches.
+    panels : bool
+        Whether `compactla.cpu.bands.panels` are read and written.
     kinds : tuple of str
         How operands lie in memory, as `compactla.cpu.memory.matrices.Ordinary` has it.
     """
@@ -59,6 +65,7 @@ class BandCall(NamedTuple):
     columns: int | None
     deep: bool
     stream: bool
+    panels: bool
     kinds: tuple
 
 
@@ -145,8 +152,8 @@ class BandPlan(NamedTuple):
         Its arguments.
     slots : list of int
         Where addresses are in them: those of the operands, then that of info.
-    npack : int
-        How often V systems are worked on.
+    offset : ndarray of int64
+        For each item of work the first of its packs, and how many packs there are.
     cost : float
         What all of it costs, as `share` takes it.
     words : int
@@ -158,20 +165,20 @@ class BandPlan(NamedTuple):
     code: Callable
     arguments: np.ndarray
     slots: list
-    npack: int
+    offset: np.ndarray
     cost: float
     words: int
     kept: tuple
 
     def run(self, addresses, launch=NOW):
         """Work on operands at these addresses; behind them that of info, if there is one."""
-        arguments, threads = self.arguments.copy(), launch.threads
+        arguments, threads, count = self.arguments.copy(), launch.threads, len(self.offset) - 1
         arguments[self.slots[-len(addresses) :]] = addresses
-        parts = max(1, min(THREADS, self.npack, THREADS if threads is None else threads))
+        parts = max(1, min(THREADS, count, THREADS if threads is None else threads))
         work = np.empty((parts, self.words), np.int64)
         start, step = -(-address(work) // LINE) * LINE, work.strides[0]
         places = [start + t * step for t in range(parts)]
-        share(self.code, self.cost, (0, self.npack, address(arguments)), launch, work=places)
+        share(self.code, self.cost, (0, count, address(arguments)), launch, self.offset, places)
         if launch.recorded:
             launch.keep(self, arguments, work)
             launch.alone()
@@ -210,60 +217,45 @@ def plan(
     # The kernel
     kinds, known = tuple(x.kind for x in systems), columns if columns <= FEW else None
     writes = factors if action == "factor" and not form.wide else None
-    stream = writes is not None and writes.is_aligned and writes.nbytes > past_caches()
-    text = text_of(BandCall(form, action, dtype.char, V, known, deep, stream, kinds))
+    stream = writes is not None and writes.is_aligned and writes.nbytes > 3 * past_caches() // 4  # what is read beside
+    stored = form.stored * (action != "solve") + form.reach + 1 + columns
+    words, packs = stored * n * V * dtype.itemsize // WORD + 2 * LINE, chunk_of(form, V)
+    npanel, room = nsys // V // packs, 2 * packs * words
+    fit = not deep and form.name != "ring" and not form.wide and known is not None and set(kinds) == {"lanes"}
+    panels = fit and npanel >= LEAST and room * WORD < last_cache() // 4
+    text = text_of(BandCall(form, action, dtype.char, V, known, deep, stream, panels, kinds))
     code = compiled(batch, (INT, INT), text, stream, source=f"compactla.cpu.bands.{form.module}")
 
-    # Its arguments: sizes, info, factors, then operands
-    arguments = [nsys, inner, n, columns, 0]
+    # Its arguments: sizes, info, bytes of the work space of a pack, factors, then operands
+    arguments = [nsys, inner, n, columns, 0, words * WORD]
     for a in factors or ():
         arguments += address(a), 0 if common else a.strides[0]
     slots = [*range(len(arguments), len(arguments) + 5 * len(systems), 5), 4]
     for x in systems:
         arguments += x.place
 
-    # Work space, and cost
-    words = (form.stored + form.reach + 1 + columns) * n * V * dtype.itemsize // WORD + 2 * LINE
+    # Items of work, and cost
     npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
-    cost = npack * n * max(operations, 2 * form.stored)
-    return BandPlan(code, np.array(arguments, np.int64), slots, npack, cost, words, (factors, operands))
+    cost, whole = npack * n * max(operations, 2 * form.stored), npanel * packs if panels else 0
+    offset = np.concatenate([np.arange(0, whole, packs), np.arange(whole, npack + 1)])
+    words = room if panels else words
+    return BandPlan(code, np.array(arguments, np.int64), slots, offset, cost, words, (factors, operands))
+
+
+def chunk_of(form: Form, V: int) -> int:
+    """Count the rows of a chunk that is read, and the packs of a panel: as many as a step looks ahead, or more."""
+    return -(-(form.kl + form.ku + 1) // V) * V
 
 
 def batch(text, streams):
-    """Make the kernel for packs lo to hi: address of `BandPlan.arguments`, and that of work space."""
+    """Make the kernel for items lo to hi: address of `BandPlan.arguments`, and that of work space."""
 
     def kernel(lo, hi, arguments, work):
-        for p in range(lo, hi):
-            call(text, p, arguments, work)
+        call(text, lo, hi, arguments, work)
         if streams:
             fence()
 
     return kernel
-
-
-class BandScratch:
-    """Work space, of which parts are taken.
-
-    Attributes
-    ----------
-    count : int
-        Rows of a chunk that is read: as many as a step looks ahead, or more.
-    band : Elements or None
-        Where a matrix was read to.
-    """
-
-    def __init__(self, code, vector, start, least):
-        self.code, self.vector, self.start, self.band = code, vector, code.index(start), None
-        self.count = -(-least // vector.lanes) * vector.lanes
-
-    def take(self, m, n):
-        """Take an m x n matrix, contiguous."""
-        code, vector = self.code, self.vector
-        step = vector.lanes * len(vector.parts)
-        base = code.builder.inttoptr(value_of(self.start), vector.part.element.as_pointer())
-        size = m * n * (step * vector.real.bitwidth // 8)
-        self.start = self.start + size
-        return Elements(code, vector, base, m, n, n * step, step, vector.lanes)
 
 
 class Bits:
@@ -300,23 +292,52 @@ class Bits:
 
 
 class PackFactors(NamedTuple):
-    """`Factors` of one pack while code is emitted."""
+    """`Factors` of one pack while code is emitted.
+
+    The lines of the next pack that are to be fetched are `following`: pairs of U or L and how many bytes they are
+    behind a column of it.
+    """
 
     U: Elements
     L: Elements
     swaps: Bits
+    following: list
 
 
 @emitted(BandCall)
-def call(code, description, p, words, work):
-    """Call a function of `compactla.cpu.bands.in_registers`, or of `in_memory`, for the systems of pack p."""
-    form, action, dtype, V, columns, deep, stream, kinds = description
+def call(code, description, lo, hi, words, work):
+    """Call a function of `compactla.cpu.bands.in_registers`, or of `in_memory`, for the packs of some items.
+
+    The first items are whole panels, if there are any, and the others packs.
+    """
+    form, V = Form(*description.form), description.lanes
+    vector, arrays, count = Vector(KINDS[description.dtype], V), len(description.kinds), chunk_of(form, V)
+    npanel = 0
+    if description.panels:
+        nsys, *_, slab = Arguments.at(code, words).some(6)
+        npanel = nsys // (V * count)
+        last = code.min(hi, npanel)
+        with code.loop(last - lo) as t, code.loop(count) as turn:
+            panel = Panel(code, count, turn, slab, t > 0, lo + t + 1 < last)
+            mine = t % 2 * count
+            panel.away = (count - mine - mine - turn) * slab
+            room = BandScratch(code, vector, work + (mine + turn) * slab, count, arrays, panel)
+            work_on(code, description, (lo + t) * count + turn, words, room)
+    first = code.max(lo, npanel)
+    with code.loop(hi - first) as t:
+        p = first + t + npanel * (count - 1)
+        work_on(code, description, p, words, BandScratch(code, vector, work, count, arrays))
+
+
+def work_on(code, description, p, words, room):
+    """Call the function for the systems of pack p."""
+    form, action, dtype, V, columns, deep, stream, _, kinds = description
     form, b = Form(*form), code.builder
     emit = getattr(importlib.import_module(f"compactla.cpu.bands.{form.module}"), action)
     vector, real = Vector(KINDS[dtype], V), FLOATS[from_dtype(REAL[dtype])]
     item = np.dtype(dtype).itemsize
     arguments, keywords = Arguments.at(code, words), {}
-    nsys, inner, n, r, info = arguments.some(5)
+    nsys, inner, n, r, info, _ = arguments.some(6)
     r = r if columns is None else columns
 
     # The system of each lane: the last one in those behind it
@@ -351,23 +372,27 @@ def call(code, description, p, words, work):
         outer = n - 1 if form.name == "tridiag" else n
         sizes = [outer, n, outer] if len(operands) == 3 else [n] * len(operands)
         keywords["matrix"] = [make(m=size, n=1) for make, size in zip(operands, sizes, strict=True)]
-    emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
+    emit(code, room, form, **keywords)
 
 
 def pack_factors(code, form, vector, n, p, stream, arguments):
     """View the factors of pack p: for each array an address and the bytes from pack to pack are arguments."""
     b, step = code.builder, vector.lanes * len(vector.parts)
-    element = vector.part.element
+    element, following = vector.part.element, []
 
     def start(kind):
-        """Find where the next array begins, which has numbers of an LLVM type."""
+        """Find where the next array begins, which has numbers of an LLVM type, and the bytes from pack to pack."""
         address, bytes_of_pack = arguments.some(2)
-        return b.inttoptr(value_of(address + p * bytes_of_pack), kind.as_pointer())
+        return b.inttoptr(value_of(address + p * bytes_of_pack), kind.as_pointer()), bytes_of_pack
 
     def matrix(width):
         """View the next array, which has rows of some width, as a transposed matrix."""
-        sizes = n, width, width * step, step, vector.lanes
-        return Elements(code, vector, start(element), *sizes, stream=stream).T
+        base, distance = start(element)
+        A = Elements(code, vector, base, n, width, width * step, step, vector.lanes, stream=stream).T
+        distance = (distance < second_cache() // 2).select(distance, 0)
+        following.extend((A, distance + line) for line in range(0, width * step * itemsize(element), LINE))
+        return A
 
     U, L = map(matrix, form.widths)
-    return PackFactors(U, L, Bits(code, vector, start(SMALL), form.kl))
+    swaps, _ = start(SMALL)
+    return PackFactors(U, L, Bits(code, vector, swaps, form.kl), following)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.index import Condition, value_of
+from compactla.cpu.emit.index import Condition, IntOrIndex, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
 from compactla.cpu.emit.prefetch import BYTE, LINE, successive
 from compactla.cpu.emit.vectors import Lanes, Vector
@@ -126,7 +126,7 @@ class Ordinary:
                 with together:
                     for i in code.each(self.m):
                         for j in code.each(self.n):
-                            self._lanes(action, W, i, j)
+                            self.together(action, W, i, j)
                 with alone:
                     self._each(action, W)
         elif self.kind == "apart":
@@ -323,8 +323,8 @@ class Ordinary:
         if action == "load":
             W[i, j] = Lanes(b, self.vector, *found)
 
-    def _lanes(self, action, W, i, j):
-        """An element whose V numbers follow each other."""
+    def together(self, action: str, W: Elements, i: IntOrIndex, j: IntOrIndex) -> None:
+        """Load or store an element whose V numbers follow each other."""
         b, V = self.builder, self.vector.lanes
         pointer = self._pointers(i * self.rs + j * self.cs)[0]
         kind = ir.VectorType(self.real, V * self.parts)
