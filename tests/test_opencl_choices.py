@@ -189,7 +189,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     found = (
         (sizes, vlen, choice)
         for vlen in (32, 1)  # some are for ordinary matrices
-        for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5)))
+        for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5), (3, 5, 4)))
         for choice in chain(choices.candidates(queue.device, row.search, tuple(sizes.values()), dtype, vlen), [{}])
         if choice.get("kernel", f"{name}_batch") == kernel  # some are for few registers
     )
