@@ -532,7 +532,7 @@ def test_overrides_are_of_kernels_that_are_there(queue):
         ("gemm", {"kernel": "gemm_item"}, r"must be {} or a kernel of gemm: gemm_item with GROUP; gemm_team with "),
         ("gemm", good | {"GROUP": 0}, "choice is {'kernel': 'gemm_item', 'GROUP': 0}"),
         ("gemm", None, "choice is None"),
-        ("gelsy", good, "there is none"),
+        ("geev", good, "there is none"),
         ("factor", {"kernel": "factor_line", "GROUP": 32, "AHEAD": 1}, "name is 'factor', must be one of axpy, "),
     ):
         with pytest.raises(ValueError, match=message), override(queue, name, choice):

@@ -79,8 +79,8 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 128:  # compilers take seconds for more
         yield from items("geqp3_item")
-    yield from each_column("geqp3_column", m, n, dtype, lanes)
     yield from strips("geqp3_strips", m, n, dtype, lanes)
+    yield from each_column("geqp3_column", m, n, dtype, lanes)
 
 
 def room(m, n, choice):

@@ -1,6 +1,8 @@
 """syrk: products of matrices and their transposes."""
 
+import math
 from collections.abc import Iterator
+from itertools import chain
 
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, plain_views
@@ -10,6 +12,7 @@ from compactla.search import (
     LANES,
     OF_A_MEMBER,
     SECTOR,
+    WARP,
     Choice,
     Kernel,
     Search,
@@ -106,10 +109,10 @@ def lower(A, C, uplo, trans):
 
 def tiles(kernel, n, dtype, lanes) -> Iterator[Choice]:
     """Choices of the kernel of which work-items compute squares."""
-    for Q in sorted(range(1, 9), key=lambda Q: abs(-(-n // Q) - 6)):
+    for Q in sorted((2, 4, 8), key=lambda Q: abs(math.log(-(-n // Q) / 6))):
         held = registers((-(-n // Q) + 4) * -(-n // Q) // 2, dtype)
-        for some in lanes:
-            if some * dtype.itemsize >= SECTOR and 32 <= some * Q * Q <= 512 and held <= OF_A_MEMBER:
+        for some in sorted(lanes, key=lambda some: abs(math.log(some * Q * Q / 64))):
+            if some * dtype.itemsize >= SECTOR and WARP <= some * Q * Q <= 512 and held <= OF_A_MEMBER:
                 yield {"kernel": kernel, "LANES": some, "Q": Q}
 
 
@@ -120,8 +123,8 @@ def row(name, real) -> Routine:
         n, k = size
         if registers(n * k + n, dtype) <= 160:
             yield from items(f"{name}_item")
-        yield from teams(f"{name}_team", k, n, dtype, lanes)
-        yield from tiles(f"{name}_tiles", n, dtype, lanes)
+        found = tiles(f"{name}_tiles", n, dtype, lanes), teams(f"{name}_team", k, n, dtype, lanes)
+        yield from chain(*(found if n > 16 else found[::-1]))  # teams compute the other triangle too
 
     def local(choice, size):
         return size[0] * size[1] * choice["LANES"]
