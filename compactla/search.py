@@ -310,6 +310,19 @@ def columns_on_grids(kernel: str, m: int, n: int, dtype: np.dtype, lanes: Sequen
                 yield {"kernel": kernel, "LANES": some, "P": P, "Q": Q}
 
 
+def strips(kernel: str, m: int, n: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of a kernel on packs whose work-items have some of the columns, whole ones, and one that passes by."""
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    found = []
+    for some in sorted(some for some in lanes if some * real >= SECTOR):
+        for Q in (2, 4, 8, 16, 32):
+            each, group = -(-n // Q), some * Q
+            held = registers(m * (each + 1), dtype)
+            if WARP <= group and Q < 2 * n and held <= OF_COLUMNS and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP:
+                found.append((max(group, 2 * WARP), abs(each - 2), some, Q))
+    yield from ({"kernel": kernel, "LANES": some, "P": 1, "Q": Q} for _, _, some, Q in sorted(found))
+
+
 def room_for_reflectors(m: int, n: int, choice: Choice) -> int:
     """Elements of local memory of such a kernel, beside two lines: two more, four numbers of each column, and sums."""
     P, Q = choice["P"], choice["Q"]

@@ -92,59 +92,28 @@ __kernel void geqp3_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA_R
 
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) a[i][j] = x;
-#define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
-#define EACH_ROW_OF(F, k, s, j) CLA_UNROLL4(M, F, k, s, j)
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, i)
+#define EACH_ROW_OF(F, k, s, j) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, j, i)
 
-#define LOAD(i, j) AT(i, j) = cla_lane_load(A, (i) * ARS + (j) * ACS);
-#define LOAD_ROW(i) CLA_UNROLL2(N, LOAD, i)
-#define STORE(i, j) cla_lane_store(A, (i) * ARS + (j) * ACS, AT(i, j));
-#define STORE_ROW(i) CLA_UNROLL2(N, STORE, i)
-#define NUMBER(j) column[j] = j;
-#define STORE_NUMBER(j) cla_int_store(jpvt, j, column[j]);
-
-/* cla_longest_column, and what is the largest there */
-#define SEARCH(k, j) \
-    if (j >= k) { \
+/* cla_longest_column */
+#define SEARCH(k, scale) \
+    CLA_UNROLL for (int j = k; j < N; j++) { \
         CLA_REAL squares = 0; \
-        CLA_UNROLL3(M, SEARCH_ROW, k, j) \
+        CLA_UNROLL for (int i = k; i < M; i++) squares = cla_add_square(AT(i, j) * (scale), squares); \
         longest = cla_see(longest, j, squares); \
     }
-#define SEARCH_ROW(k, j, i) if (i >= k) squares = cla_add_square(AT(i, j) * scale, squares);
-#define LARGEST(k, j) if (j >= k) { CLA_UNROLL3(M, LARGEST_ROW, k, j) }
-#define LARGEST_ROW(k, j, i) if (i >= k) largest = fmax(largest, cla_lane_abs1(AT(i, j)));
 
-/* Step k: the longest column goes to where column k is, and its reflector is applied to those on its right. */
-#define STEP(k) \
-    if (k < M) { \
-        if (!cla_is_right(longest.squares)) { \
-            CLA_REAL largest = 0; \
-            CLA_UNROLL2(N, LARGEST, k) \
-            scale = cla_scale_of_largest(largest); \
-            longest = cla_none_seen(k); \
-            CLA_UNROLL2(N, SEARCH, k) \
-            scale = 1; \
-        } \
-        CLA_UNROLL2(N, EXCHANGE, k) \
-        cla_lane tau; \
-        CLA_REFLECTOR(k, k) \
-        cla_lane_store(taus, k * TAURS, tau); \
-        CLA_UNROLL2(N, REFLECT, k) \
-        longest = cla_none_seen(k + 1); \
-        CLA_UNROLL2(N, SEARCH, (k + 1)) \
-    }
-#define EXCHANGE(k, j) \
-    if (j > k) { \
+/* Column k, and that of the same place in `column`, where another is wanted there, of which j is the number. */
+#define EXCHANGE(k, j) { \
         const int wanted = j == longest.column, other = column[j]; \
         column[j] = wanted ? column[k] : other; \
         column[k] = wanted ? other : column[k]; \
-        CLA_UNROLL3(M, EXCHANGE_ROW, k, j) \
+        CLA_UNROLL for (int i = 0; i < M; i++) { \
+            const cla_lane x = AT(i, j); \
+            AT(i, j) = cla_lane_select(wanted, AT(i, k), x); \
+            AT(i, k) = cla_lane_select(wanted, x, AT(i, k)); \
+        } \
     }
-#define EXCHANGE_ROW(k, j, i) { \
-        const cla_lane x = AT(i, j); \
-        AT(i, j) = cla_lane_select(wanted, AT(i, k), x); \
-        AT(i, k) = cla_lane_select(wanted, x, AT(i, k)); \
-    }
-#define REFLECT(k, j) if (j > k) { CLA_REFLECT(k, k, cla_lane_conj(tau), j) }
 
 __kernel CLA_GROUP_OF(GROUP) void geqp3_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                              __global int *jpvt, long jpvt0, long jpvtps,
@@ -157,14 +126,31 @@ __kernel CLA_GROUP_OF(GROUP) void geqp3_item(long lanes, long nm, __global CLA_R
     taus += tau0 + cla_lane_place(q, taups);
     cla_lane a[M][N];
     int column[N];
-    CLA_REAL scale = 1;
     cla_longest longest = cla_none_seen(0);
-    CLA_UNROLL1(M, LOAD_ROW)
-    CLA_UNROLL1(N, NUMBER)
-    CLA_UNROLL2(N, SEARCH, 0)
-    CLA_UNROLL1(N, STEP)
-    CLA_UNROLL1(M, STORE_ROW)
-    CLA_UNROLL1(N, STORE_NUMBER)
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < N; j++) AT(i, j) = cla_lane_load(A, i * ARS + j * ACS);
+    CLA_UNROLL for (int j = 0; j < N; j++) column[j] = j;
+    SEARCH(0, 1)
+    /* The longest column goes to where column k is, and its reflector is applied to those on its right. */
+    CLA_UNROLL for (int k = 0; k < (M < N ? M : N); k++) {
+        if (!cla_is_right(longest.squares)) {
+            CLA_REAL largest = 0;
+            CLA_UNROLL for (int i = k; i < M; i++)
+                CLA_UNROLL for (int j = k; j < N; j++) largest = fmax(largest, cla_lane_abs1(AT(i, j)));
+            longest = cla_none_seen(k);
+            SEARCH(k, cla_scale_of_largest(largest))
+        }
+        CLA_UNROLL for (int j = k + 1; j < N; j++) EXCHANGE(k, j)
+        cla_lane tau;
+        CLA_REFLECTOR(k, k)
+        cla_lane_store(taus, k * TAURS, tau);
+        CLA_UNROLL for (int j = k + 1; j < N; j++) CLA_REFLECT(k, k, cla_lane_conj(tau), j)
+        longest = cla_none_seen(k + 1);
+        SEARCH(k + 1, 1)
+    }
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, AT(i, j));
+    CLA_UNROLL for (int j = 0; j < N; j++) cla_int_store(jpvt, j, column[j]);
 }
 #endif
 

@@ -63,12 +63,12 @@ __kernel CLA_GROUP_OF(GROUP) void gesv_item(long lanes, long nm, __global CLA_RE
 #define LIMIT 1
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) AT(i, j) = x;
-#define EACH_ROW(F, k, s) CLA_UNROLL3(N, F, k, s)
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < N; i++) F(k, s, i)
 #define EACH_COLUMN(F, k, s, i) CLA_UNROLL for (int j = 0; j < ALL; j++) F(k, s, i, j)
 #define KEEP(k, place)
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < ALL; j++) a[i][j] = LOAD(i, j);
-    CLA_UNROLL1(N, CLA_PIVOTED_STEP)
+    CLA_UNROLL for (int k = 0; k < N; k++) CLA_PIVOTED_STEP(k)
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
         const cla_lane r = cla_lane_recip(AT(k, k));
         CLA_UNROLL for (int j = N; j < ALL; j++) {

@@ -108,13 +108,12 @@ __kernel CLA_GROUP_OF(GROUP) void getrf_item(long lanes, long nm, CLA_SCALAR(thr
     int bad = 0;
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) AT(i, j) = x;
-#define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
-#define EACH_COLUMN(F, k, s, i) CLA_UNROLL4(N, F, k, s, i)
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, i)
+#define EACH_COLUMN(F, k, s, i) CLA_UNROLL for (int j = 0; j < N; j++) F(k, s, i, j)
 #define KEEP(k, place) cla_int_store(ipiv, k, place);
-#define STEP(k) if (k < STEPS) CLA_PIVOTED_STEP(k)
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) a[i][j] = cla_lane_load(A, i * ARS + j * ACS);
-    CLA_UNROLL1(N, STEP)
+    CLA_UNROLL for (int k = 0; k < STEPS; k++) CLA_PIVOTED_STEP(k)
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, a[i][j]);
     if (q < nm) info[q] = bad;

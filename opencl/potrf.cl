@@ -127,16 +127,14 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
     cla_lane a[N][N];
     int bad = 0;
 #define AT(i, j) a[i][j]
-#define EACH_ROW(F, k, s) CLA_UNROLL3(N, F, k, s)
-#define EACH_COLUMN(F, k, s, i) CLA_UNROLL4(N, F, k, s, i)
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < N; i++) F(k, s, i)
+#define EACH_COLUMN(F, k, s, i) CLA_UNROLL for (int j = k + 1; j <= i; j++) F(k, s, i, j)
 #define KEEP(k)
-#define LOAD(i, j) if (i >= j) AT(i, j) = GET_A(i, j);
-#define LOAD_ROW(i) CLA_UNROLL2(N, LOAD, i)
-#define STORE(i, j) if (i >= j) PUT_A(i, j, AT(i, j));
-#define STORE_ROW(i) CLA_UNROLL2(N, STORE, i)
-    CLA_UNROLL1(N, LOAD_ROW)
-    CLA_UNROLL1(N, FACTOR)
-    CLA_UNROLL1(N, STORE_ROW)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j <= i; j++) AT(i, j) = GET_A(i, j);
+    CLA_UNROLL for (int k = 0; k < N; k++) FACTOR(k)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j <= i; j++) PUT_A(i, j, AT(i, j));
     if (q < nm) info[q] = bad;
 }
 #endif

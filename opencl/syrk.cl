@@ -43,10 +43,10 @@ CLA_INLINE void cla_herk(int n, int k, CLA_REAL alpha, cla_matrix A, CLA_REAL be
     cla_multiply_half(CLA_COMPLEX, n, k, cla_lane_real(alpha), A, cla_lane_real(beta), C);
 }
 
-#if defined(HERK_BATCH) || defined(HERK_ITEM) || defined(HERK_TEAM)
+#if defined(HERK_BATCH) || defined(HERK_ITEM) || defined(HERK_TEAM) || defined(HERK_TILES)
 #define HERMITIAN 1
 #define KERNEL(shape) herk_##shape
-#elif defined(SYRK_BATCH) || defined(SYRK_ITEM) || defined(SYRK_TEAM)
+#elif defined(SYRK_BATCH) || defined(SYRK_ITEM) || defined(SYRK_TEAM) || defined(SYRK_TILES)
 #define HERMITIAN 0
 #define KERNEL(shape) syrk_##shape
 #endif
@@ -74,9 +74,17 @@ __kernel void KERNEL(batch)(long lanes, long nm, long n, long k, CLA_SCALAR(alph
  *   LANES    matrices of a work-group, a divisor of V
  *   COLUMNS  columns of a work-item
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
+ * SYRK_TILES  likewise, but a work-item computes what every Q-th row has in every Q-th column, up to the diagonal: it
+ * HERK_TILES  reads 2 N / Q numbers of local memory for N^2 / Q^2 / 2 products
+ *   LANES    matrices of a work-group, a divisor of V
+ *   Q        rows, and columns, of the grid of work-items of a matrix
  */
-#if defined(SYRK_ITEM) || defined(SYRK_TEAM) || defined(HERK_ITEM) || defined(HERK_TEAM)
+#if defined(SYRK_ITEM) || defined(SYRK_TEAM) || defined(SYRK_TILES) || defined(HERK_ITEM) || defined(HERK_TEAM) || \
+    defined(HERK_TILES)
 #include "known.h"
+#ifndef Q
+#define Q 2
+#endif
 
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
@@ -138,6 +146,38 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_S
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             if (j * TEAM + t <= i) STORE(c[j], i, j * TEAM + t)
     }
+}
+#endif
+
+#if defined(SYRK_TILES) || defined(HERK_TILES)
+#define OWN ((N + Q - 1) / Q)
+
+__kernel CLA_GROUP_OF(LANES * Q * Q) void KERNEL(tiles)(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                                                        __global const CLA_REAL *restrict A, long a0, long aps,
+                                                        __global CLA_REAL *restrict C, long c0, long cps)
+{
+    __local cla_lane all[N * K * LANES];
+    const int l = get_local_id(0) % LANES, t = get_local_id(0) / LANES, row = t / Q, column = t % Q;
+    const long q = get_group_id(0) * (long)LANES + l;
+    A += a0 + cla_lane_place(q, aps);
+    C += c0 + cla_lane_place(q, cps);
+    CLA_UNROLL for (int e0 = 0; e0 < N * K; e0 += Q * Q)
+        if ((N * K) % (Q * Q) == 0 || e0 + t < N * K) all[(e0 + t) * LANES + l] = A_AT((e0 + t) % N, (e0 + t) / N);
+    cla_lane c[OWN][OWN];
+    CLA_UNROLL for (int i = 0; i < OWN; i++)
+        CLA_UNROLL for (int j = 0; j <= i; j++) c[i][j] = cla_lane_real(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    CLA_UNROLL_SOME for (int k = 0; k < K; k++) {
+        cla_lane left[OWN], right[OWN];
+        CLA_UNROLL for (int i = 0; i < OWN; i++) left[i] = all[(k * N + min(i * Q + row, N - 1)) * LANES + l];
+        CLA_UNROLL for (int j = 0; j < OWN; j++)
+            right[j] = TURNED(all[(k * N + min(j * Q + column, N - 1)) * LANES + l]);
+        CLA_UNROLL for (int i = 0; i < OWN; i++)
+            CLA_UNROLL for (int j = 0; j <= i; j++) c[i][j] = cla_lane_fma(left[i], right[j], c[i][j]);
+    }
+    CLA_UNROLL for (int i = 0; i < OWN; i++)
+        CLA_UNROLL for (int j = 0; j <= i; j++)
+            if (i * Q + row < N && j * Q + column <= i * Q + row) STORE(c[i][j], i * Q + row, j * Q + column)
 }
 #endif
 

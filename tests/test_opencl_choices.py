@@ -189,7 +189,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     found = (
         (sizes, vlen, choice)
         for vlen in (32, 1)  # some are for ordinary matrices
-        for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5)))
+        for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5), (3, 5, 4)))
         for choice in chain(choices.candidates(queue.device, row.search, tuple(sizes.values()), dtype, vlen), [{}])
         if choice.get("kernel", f"{name}_batch") == kernel  # some are for few registers
     )
@@ -532,7 +532,7 @@ def test_overrides_are_of_kernels_that_are_there(queue):
         ("gemm", {"kernel": "gemm_item"}, r"must be {} or a kernel of gemm: gemm_item with GROUP; gemm_team with "),
         ("gemm", good | {"GROUP": 0}, "choice is {'kernel': 'gemm_item', 'GROUP': 0}"),
         ("gemm", None, "choice is None"),
-        ("gelsy", good, "there is none"),
+        ("geev", good, "there is none"),
         ("factor", {"kernel": "factor_line", "GROUP": 32, "AHEAD": 1}, "name is 'factor', must be one of axpy, "),
     ):
         with pytest.raises(ValueError, match=message), override(queue, name, choice):

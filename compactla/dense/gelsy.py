@@ -11,7 +11,7 @@ from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
-from compactla.search import Choice, Search, squares
+from compactla.search import LANES, WARP, Choice, Kernel, Search, squares, strips
 from compactla.types import Array, Events
 
 
@@ -24,7 +24,7 @@ def gelsy(
     Parameters
     ----------
     A : Pack
-        nm matrices of m x n, of any rank, each of its own. They are overwritten.
+        nm matrices of m x n, of any rank, each of its own. What they hold afterwards is not said.
     B : Pack
         nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device, of which the first m rows are
         read. On return the first n rows hold the solution. Where the rank is n, the squares of the elements
@@ -91,7 +91,30 @@ def gelsy(
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
-    yield {}  # the kernel for all sizes: every matrix has a rank of its own
+    r, m, n = size
+    if m >= n:
+        yield from strips("gelsy_strips", m, n + r, dtype, lanes)
+    yield {}  # the kernel for all sizes
+
+
+def local(choice, size):
+    """Elements in local memory of a work-group."""
+    r, m, n = size
+    Q = choice["Q"]
+    lines = 2 * (m + max(m, -(-(n + r) // Q) * Q)) + WARP
+    return choice["LANES"] * (lines + n * max(n, Q) + 5 * n + 2 * Q) + 2
+
+
+KERNELS = {
+    "gelsy_strips": Kernel(
+        {"LANES": LANES, "P": range(1, 2), "Q": range(2, 33)},
+        group=lambda choice, size: choice["LANES"] * choice["Q"],
+        local=local,
+        whole=lambda choice, size: size[1] >= size[2] and choice["Q"].bit_count() == 1,
+        file="strip_geqp3.cl",
+        warps=True,
+    )
+}
 
 
 ROUTINE = Routine(
@@ -107,5 +130,5 @@ ROUTINE = Routine(
     outputs=("rank",),
     implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
     static=8,
-    search=Search("gelsy", "gelsy.cl", {}, candidates, squares(3)),
+    search=Search("gelsy", "gelsy.cl", KERNELS, candidates, squares(3)),
 )

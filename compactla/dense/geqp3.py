@@ -6,7 +6,18 @@ from compactla.calls.recording import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, columns, each_column, items, registers, squares
+from compactla.search import (
+    ITEM,
+    Choice,
+    Search,
+    columns,
+    each_column,
+    grid,
+    items,
+    registers,
+    squares,
+    strips,
+)
 from compactla.types import Events
 
 
@@ -68,11 +79,18 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 128:  # compilers take seconds for more
         yield from items("geqp3_item")
+    yield from strips("geqp3_strips", m, n, dtype, lanes)
     yield from each_column("geqp3_column", m, n, dtype, lanes)
+
+
+def room(m, n, choice):
+    """Elements in local memory of a team: two numbers of each step, lengths, places, and rows on their way out."""
+    return 2 * min(m, n) + 5 * n + 2 * choice["Q"]
 
 
 KERNELS = {
     "geqp3_item": ITEM,
+    "geqp3_strips": grid("strip_geqp3.cl", lambda m, n: m, lambda m, n: n, room),
     "geqp3_column": columns("column_geqrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 5) + 5 * size[1]),
 }
 

@@ -1,9 +1,27 @@
 """syrk: products of matrices and their transposes."""
 
+import math
+from collections.abc import Iterator
+from itertools import chain
+
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, plain_views
 from compactla.scalars import scalar
-from compactla.search import ITEM, Search, items, registers, squares, team, teams
+from compactla.search import (
+    ITEM,
+    LANES,
+    OF_A_MEMBER,
+    SECTOR,
+    WARP,
+    Choice,
+    Kernel,
+    Search,
+    items,
+    registers,
+    squares,
+    team,
+    teams,
+)
 from compactla.types import Array, Events
 
 
@@ -89,6 +107,15 @@ def lower(A, C, uplo, trans):
     return A if trans == "N" else A.T, C if uplo == "L" else C.T
 
 
+def tiles(kernel, n, dtype, lanes) -> Iterator[Choice]:
+    """Choices of the kernel of which work-items compute squares."""
+    for Q in sorted((2, 4, 8), key=lambda Q: abs(math.log(-(-n // Q) / 6))):
+        held = registers((-(-n // Q) + 4) * -(-n // Q) // 2, dtype)
+        for some in sorted(lanes, key=lambda some: abs(math.log(some * Q * Q / 64))):
+            if some * dtype.itemsize >= SECTOR and WARP <= some * Q * Q <= 512 and held <= OF_A_MEMBER:
+                yield {"kernel": kernel, "LANES": some, "Q": Q}
+
+
 def row(name, real) -> Routine:
     """The row of syrk, or of herk; `real` is the letter of `trans` that is for real matrices, as in BLAS."""
 
@@ -96,9 +123,19 @@ def row(name, real) -> Routine:
         n, k = size
         if registers(n * k + n, dtype) <= 160:
             yield from items(f"{name}_item")
-        yield from teams(f"{name}_team", k, n, dtype, lanes)
+        found = tiles(f"{name}_tiles", n, dtype, lanes), teams(f"{name}_team", k, n, dtype, lanes)
+        yield from chain(*(found if n > 16 else found[::-1]))  # teams compute the other triangle too
 
-    shared = team({}, lambda choice, size: size[0] * size[1] * choice["LANES"], columns=0)
+    def local(choice, size):
+        return size[0] * size[1] * choice["LANES"]
+
+    kernels = {
+        f"{name}_item": ITEM,
+        f"{name}_team": team({}, local, columns=0),
+        f"{name}_tiles": Kernel(
+            {"LANES": LANES, "Q": range(1, 17)}, lambda choice, size: choice["LANES"] * choice["Q"] ** 2, local
+        ),
+    }
     return Routine(
         name,
         operands=(Matrix("A", "nk"), Matrix("C", "nn", written=True, half=True, scaled_by="beta")),
@@ -107,7 +144,7 @@ def row(name, real) -> Routine:
         real={"trans": real},
         scalars={"alpha": 1, "beta": 0},
         fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
-        search=Search(name, f"{name}.cl", {f"{name}_item": ITEM, f"{name}_team": shared}, candidates, squares(2)),
+        search=Search(name, f"{name}.cl", kernels, candidates, squares(2)),
     )
 
 
