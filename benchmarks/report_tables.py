@@ -65,8 +65,8 @@ def megabytes(size):
 
 
 def times(ratio):
-    """A ratio of times, such as "6.1x"."""
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+    """A ratio of times, such as "6.1x"; a library without a kernel for batches may take a million times as long."""
+    return ">999x" if ratio > 999 else f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def listed(*parts):
