@@ -3,34 +3,30 @@
 import ast
 from math import log10, nan
 
-from .report_results import STACKS
-
-TIME = "torch_linalg.OnGPU.track_time_per_matrix"
-BOUND = "torch_linalg.OnGPU.track_fraction_of_bound"
 SCALES = {  # of a map: its title, colours, and values at their ends
     "of_bound": ("per cent of the bound, max(bytes / bandwidth, flops / peak)", "YlGnBu", (0, 1)),
-    "ratio": ("times as fast as the fastest of PyTorch, CuPy and JAX (orange: slower)", "PuOr", (-2, 2)),
+    "ratio": ("times as fast as the fastest of {} (orange: slower)", "PuOr", (-2, 2)),
 }
+OTHERS = {"torch_linalg.OnGPU": "PyTorch, CuPy and JAX", "cpu_table.OnCPU": "NumPy, SciPy, PyTorch and MKL compact"}
 
 
 def functions(machine, dtype):
     """Names of what was measured in a type, in the order of the benchmark."""
-    keys = (key for run in machine.runs for key in run.values if key[:2] == (TIME, "'compactla'"))
+    time = f"{machine.stacks()}.track_time_per_matrix"
+    keys = (key for run in machine.runs for key in run.values if key[:2] == (time, "'compactla'"))
     found = dict.fromkeys(key[2] for key in keys if key[3] == repr(dtype))
     return [ast.literal_eval(name) for name in found]
 
 
 def of_bound(machine, function, dtype, n):
     """The fraction of the bound, and how it is written."""
-    part = machine.value(BOUND, "compactla", function, dtype, n)
+    *_, part, _ = machine.stack(function, dtype, n)
     return (nan, "") if part is None else (part, f"{100 * part:.0f}")
 
 
 def ratio(machine, function, dtype, n):
     """The logarithm of how many times as long the fastest other library takes, and how the ratio is written."""
-    run = machine.newest(TIME, "compactla", function, dtype, n)
-    ours, *others = (run.value(TIME, library, function, dtype, n) for library in ("compactla", *STACKS))
-    best = min(filter(None, others), default=None)
+    _, ours, best, *_ = machine.stack(function, dtype, n)
     if ours is None or best is None:
         return nan, ""
     times = best / ours
@@ -41,9 +37,10 @@ def heat(machine, dtype):
     """Two maps, one above the other: fractions of the bound, and ratios to the fastest other library."""
     from matplotlib.figure import Figure
 
-    names, sizes = functions(machine, dtype), machine.sizes(TIME)
+    names = functions(machine, dtype)
     if not names:
         return None
+    sizes, others = machine.sizes(f"{machine.stacks()}.track_time_per_matrix"), OTHERS[machine.stacks()]
     figure = Figure(figsize=(8, 0.5 * len(names) + 1.5), layout="constrained")
     grid = figure.subplots(2, 1, sharex=True)
     for axes, entry, (title, colours, ends) in zip(grid, (of_bound, ratio), SCALES.values(), strict=True):
@@ -61,7 +58,7 @@ def heat(machine, dtype):
                 axes.text(
                     column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=8, color="w" if dark else "0.1"
                 )
-        axes.set_title(title, fontsize=9)
+        axes.set_title(title.format(others), fontsize=9)
         axes.set_yticks([row + 0.5 for row in range(len(names))], names)
         axes.set_xticks([column + 0.5 for column in range(len(sizes))], sizes)
         axes.tick_params(length=0)

@@ -16,7 +16,8 @@ PEERS = {
     "opencl:gpu": ["cupy", "torch"],
     "opencl:cpu": [],
 }
-STACKS = ["torch", "cupy", "jax"]  # what else computes functions on stacks on a GPU
+# What functions of stacks were measured with, and what else computes them there.
+STACKS = {"torch_linalg.OnGPU": ["torch", "cupy", "jax"], "cpu_table.OnCPU": ["numpy", "scipy", "torch", "mkl"]}
 LEVELS = ["L1", "L2", "L3", "memory", "device"]
 LOOPS = ["read", "copy", "streamed copy", "update", "axpy"]
 
@@ -67,6 +68,25 @@ class Machine:
         run = self.newest(benchmark, *params)
         value = run.value(benchmark, *params)
         return "" if value is None else run.cell(text(value))
+
+    def stacks(self):
+        """What the benchmarks of functions on stacks begin with, of those in `STACKS` that the machine has."""
+        keys = {key[0] for run in self.runs for key in run.values}
+        return next((name for name in STACKS if f"{name}.track_time_per_matrix" in keys), "")
+
+    def stack(self, function, dtype, n):
+        """The newest run of a function, and in it our time, the least of the others, the fraction, and its spread."""
+        name = self.stacks()
+        run = self.newest(f"{name}.track_time_per_matrix", "compactla", function, dtype, n)
+        ours, *others = (
+            run.value(f"{name}.track_time_per_matrix", library, function, dtype, n)
+            for library in ("compactla", *STACKS[name])
+        )
+        reached = (
+            run.value(f"{name}.track_fraction_{what}", "compactla", function, dtype, n)
+            for what in ("of_bound", "spread")
+        )
+        return run, ours, min(filter(None, others), default=None), *reached
 
     def sizes(self, benchmark):
         """The orders of matrices, or sizes of blocks, that a benchmark has values for."""

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, STACKS, lines_of
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
 BATCHES = {}  # of benchmarks by the heads of columns; of all routines, though not all have a second one
 for _name, _benchmark in ROUTINES.items():
@@ -65,8 +65,8 @@ def megabytes(size):
 
 
 def times(ratio):
-    """A ratio of times, such as "6.1x"."""
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+    """A ratio of times, such as "6.1x"; a library without a kernel for batches may take a million times as long."""
+    return ">999x" if ratio > 999 else f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def listed(*parts):
@@ -119,12 +119,19 @@ def of_bound(run, speed, device, n):
     part, spread = (
         run.value(f"{speed}.track_fraction_{what}", device, "float64", n) for what in ("of_bound", "spread")
     )
+    return with_spread(part, spread)
+
+
+def with_spread(part, spread):
+    """A fraction, and half the distance between its quartiles if it is known."""
     return percent(part) if part is None or spread is None else f"{100 * part:.0f}±{percent(spread)}"
 
 
 def stacks(machine, dtype):
-    """Functions of `compactla.linalg` on tensors, over the order of the matrices."""
-    benchmark = "torch_linalg.OnGPU.track_time_per_matrix"
+    """Functions on stacks, over the order of the matrices."""
+    if not machine.stacks():
+        return ""
+    benchmark = f"{machine.stacks()}.track_time_per_matrix"
     sizes = machine.sizes(benchmark)
     functions = dict.fromkeys(key[2] for run in machine.runs for key in run.values if key[0] == benchmark)
     rows = [
@@ -135,16 +142,10 @@ def stacks(machine, dtype):
 
 def stack(machine, function, dtype, n):
     """Nanoseconds for a matrix, the fraction of the bound, and the ratio to the fastest of the others."""
-    run = machine.newest("torch_linalg.OnGPU.track_time_per_matrix", "compactla", function, dtype, n)
-    ours, *others = (
-        run.value("torch_linalg.OnGPU.track_time_per_matrix", library, function, dtype, n)
-        for library in ("compactla", *STACKS)
-    )
+    run, ours, best, *reached = machine.stack(function, dtype, n)
     if ours is None:
         return ""
-    best = min(filter(None, others), default=None)
-    part = run.value("torch_linalg.OnGPU.track_fraction_of_bound", "compactla", function, dtype, n)
-    return run.cell(listed(number(ours), percent(part), times(best / ours) if best else ""))
+    return run.cell(listed(number(ours), with_spread(*reached), times(best / ours) if best else ""))
 
 
 def lines(machine, device):

@@ -9,16 +9,15 @@ asv's results of that, for `benchmarks.report`: asv itself would take hours, as 
 import argparse
 import contextlib
 import json
-import subprocess
 import time
 from itertools import product
-from math import nan
 from pathlib import Path
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from . import ROOT, common
+from . import common
 from .cuda_clock import cuda_seconds
+from .record import record
 from .torch_linalg_cases import CASES, cupy, jax, jnp, torch
 
 LIBRARIES = ["compactla", "torch", "cupy", "jax"]
@@ -185,28 +184,19 @@ def torch_stream():
     return cupy.cuda.ExternalStream(stream) if cupy else contextlib.nullcontext()
 
 
-def record(found, commit, machine, python):
+def recorded(found, commit, machine, python):
     """Write a file of asv's results."""
-    from asv.results import Results
-    from asv.runner import BenchmarkResult
 
-    date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
-    folder = ROOT / "benchmarks" / "results" / "asv"
-    about = json.loads((folder / machine / "machine.json").read_text())
-    known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
-    results = Results(known, {}, commit, date, python, f"existing-py{python}", {})
-    values = {"track_time_per_matrix": lambda times, library: times["ns"][library]}
-    values["track_fraction_of_bound"] = lambda times, library: times["bound"] / times["ns"][library]
-    for benchmark, value in values.items():
-        numbers = []
-        for library, function, dtype, n in product(*OnGPU.params):
+    def value(of):
+        def number(library, function, dtype, n):
             times = found.get(f"{function}|{dtype}|{n}")
-            numbers.append(common.rounded(value(times, library)) if times and library in times["ns"] else nan)
-        none = [None] * len(numbers)
-        about = {"name": f"torch_linalg.OnGPU.{benchmark}", "version": OnGPU.version}
-        params = [[repr(x) for x in column] for column in OnGPU.params]
-        results.add_result(about | {"params": params}, BenchmarkResult(numbers, none, none, 0, "", None))
-    results.save(str(folder))
+            return of(times, library) if times and library in times["ns"] else None
+
+        return number
+
+    values = {"track_time_per_matrix": value(lambda times, library: times["ns"][library])}
+    values["track_fraction_of_bound"] = value(lambda times, library: times["bound"] / times["ns"][library])
+    record("torch_linalg.OnGPU", OnGPU.params, values, commit, machine, python)
 
 
 def main():
@@ -222,7 +212,7 @@ def main():
     parser.add_argument("--python", default="3.12")
     options = parser.parse_args()
     if options.record:
-        record(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
+        recorded(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
         return
     if jax:
         jax.config.update("jax_enable_x64", True)

@@ -1,18 +1,18 @@
 """Weak scaling of the line preconditioner in PETSc: as many rows for each rank, on more and more ranks.
 
-    python benchmarks/weak_scaling.py --ranks 1 2 4            # starts mpirun for each
+    python benchmarks/weak_scaling.py --ranks 1 2 4            # starts mpirun for each, pinned to cores
     mpirun -n 4 python benchmarks/weak_scaling.py              # a row of the table; under srun as well
 
 Convection-diffusion of b quantities in a box of thin layers: lines go from bottom to top, and a rank owns whole ones.
 A step is what a time step or one of Newton's takes: new values, factors of them, and GMRES to a residual of 1e-6.
 
 Each rank has as many threads as are asked for, one by default, whatever the environment says; threads and lines in the
-table are those of a rank. Times are those of the slowest rank, the least of several. That matters most for setting up:
-the first time in a process its memory is new, 70,000 page faults for 786,432 unknowns, later it is not.
+table are those of a rank. Times are those of the slowest rank, the median of five, after a first one: that compiles,
+and its memory is new. By default a rank has 49,152 unknowns, then 196,608 and 786,432.
 """
 
 import argparse
-import math
+import itertools
 import os
 import subprocess
 import sys
@@ -31,8 +31,16 @@ HEADER = """\
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", help="start mpirun for each of these numbers of ranks")
-    parser.add_argument("--mpirun", default="mpirun", help="what starts the ranks, with its options (default: mpirun)")
-    parser.add_argument("--lines", type=int, default=32, help="a rank has the square of this many lines (default: 32)")
+    parser.add_argument(
+        "--mpirun", default="mpirun --bind-to core", help="what starts the ranks (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--lines",
+        type=int,
+        nargs="+",
+        default=[16, 32, 64],
+        help="a rank has the square of so many (default: 16 32 64)",
+    )
     parser.add_argument("--length", type=int, default=64, help="block rows of a line (default: 64)")
     parser.add_argument("--block-size", type=int, default=3, help="(default: 3)")
     parser.add_argument("--threads", type=int, default=1, help="of each rank (default: 1)")
@@ -46,14 +54,13 @@ def main():
 def start(args):
     """The table: a run of mpirun for each of its rows."""
     print(HEADER)
-    sizes = ["--lines", args.lines, "--length", args.length, "--block-size", args.block_size]
-    sizes += ["--threads", args.threads]
-    first = None
-    for ranks in args.ranks:
-        command = [*args.mpirun.split(), "-n", ranks, sys.executable, __file__, *sizes]
+    sizes = ["--length", args.length, "--block-size", args.block_size, "--threads", args.threads]
+    first: dict[int, float] = {}
+    for lines, ranks in itertools.product(args.lines, args.ranks):
+        command = [*args.mpirun.split(), "-n", ranks, sys.executable, __file__, "--lines", lines, *sizes]
         *cells, step = row(subprocess.run(list(map(str, command)), check=True, stdout=-1, text=True).stdout)
-        first = first or float(step)
-        print("|", " | ".join([*cells, step, f"{first / float(step):.0%}"]), "|", flush=True)
+        efficiency = first.setdefault(lines, float(step)) / float(step)
+        print("|", " | ".join([*cells, step, f"{efficiency:.0%}"]), "|", flush=True)
 
 
 def row(output):
@@ -84,8 +91,8 @@ def measure(args):
 
     from compactla.cpu.threads.sharing import THREADS
 
-    comm, b = PETSc.COMM_WORLD, args.block_size
-    rows = own_rows(comm.rank, comm.size, args.lines, args.lines, args.length, b)
+    comm, b, side = PETSc.COMM_WORLD, args.block_size, args.lines[0]
+    rows = own_rows(comm.rank, comm.size, side, side, args.length, b)
     parts = rows.indptr, rows.indices, rows.data
     A = PETSc.Mat().createAIJ(((rows.shape[0], None),) * 2, bsize=b, csr=parts, comm=comm)
     A.shift(10.0)
@@ -101,16 +108,16 @@ def measure(args):
     ksp.pc.setPythonType("compactla.petsc.LinePC")
     ksp.setFromOptions()
 
-    def timed(call, times=1):
-        """The least of the times of the slowest rank, in ms."""
-        least = math.inf
-        for _ in range(times):
+    def timed(call):
+        """The median of the times of the slowest rank, in ms."""
+        times = []
+        for _ in range(5):
             comm.barrier()
             start = PETSc.Log.getTime()
             call()
             clock = PETSc.Vec().createWithArray(np.array([PETSc.Log.getTime() - start]), size=(1, None), comm=comm)
-            least = min(least, clock.max()[1])
-        return 1e3 * least
+            times.append(clock.max()[1])
+        return 1e3 * np.median(times)
 
     def factor():
         A.shift(0.1)
@@ -128,8 +135,8 @@ def measure(args):
         factor()
 
     # the parts of a step, then whole steps
-    times = [timed(set_up, 5), timed(factor, 10), timed(lambda: ksp.pc.apply(rhs, x), 50)]
-    whole = timed(step, 20)
+    times = [timed(set_up), timed(factor), timed(lambda: ksp.pc.apply(rhs, x))]
+    whole = timed(step)
     milliseconds = [f"{t:.3g}" for t in times]
     sizes = [comm.size, THREADS, A.getSize()[0], len(context.P.info)]
     cells = [*sizes, *milliseconds, ksp.getIterationNumber(), f"{whole:.4g}"]

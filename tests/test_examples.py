@@ -88,15 +88,6 @@ def numbers(out, pattern):
     return [float(number) for number in re.search(pattern, out).groups()]
 
 
-@pytest.mark.parametrize("states", [4, 6])
-def test_motion(states):
-    """Two steps are one of twice the length."""
-    (F, Q, H), (F2, Q2, _) = (kalman.motion(states, dt) for dt in (0.7, 1.4))
-    np.testing.assert_allclose(F @ F, F2, atol=1e-15)
-    np.testing.assert_allclose(F @ Q @ F.T + Q, Q2, rtol=1e-13)
-    assert np.array_equal(H @ np.arange(states), [0, 1])
-
-
 def test_kalman(capsys, tmp_path):
     kalman.main(["--objects", "300", "--steps", "9", "--plot", str(tmp_path / "kalman.png")])
     out = capsys.readouterr().out
@@ -111,7 +102,7 @@ def test_kalman(capsys, tmp_path):
 def test_kabsch(capsys, tmp_path):
     kabsch.main(["--frames", "200", "--plot", str(tmp_path / "kabsch.png")])
     out = capsys.readouterr().out
-    differ, determinant, mirrored = numbers(out, r"median, (\S+) at most\n.* 1 to (\S+)\n(\d+) frames would")
+    differ, determinant, mirrored = numbers(out, r"differ by (\S+)\n.* 1 to (\S+)\n(\d+) frames would")
     assert differ < 1e-11 and determinant < 1e-13 and 20 < mirrored < 100
     distance, expected = numbers(out, r"are (\S+) apart, (\S+) exp")
     assert abs(distance / expected - 1) < 0.05
@@ -123,7 +114,7 @@ def test_rotations_without_noise(rng):
     seen, turns = kabsch.frames(points, 50, 0, rng)
     R, distance, mirrored = kabsch.align(np.linalg, points, seen)
     np.testing.assert_allclose(R, turns, atol=1e-12)
-    assert kabsch.angles(R, turns).max() < 1e-6 > distance.max() and not mirrored.any()
+    assert distance.max() < 1e-6 and not mirrored.any()
 
 
 def test_ignition(capsys, tmp_path):
@@ -189,7 +180,7 @@ def test_jax_rods(capsys, tmp_path):
 
 def test_spectral_elements(capsys, tmp_path):
     plot = tmp_path / "elements.png"
-    spectral_elements.main(["--elements", "2", "--degree", "7", "--device", "opencl", "--plot", str(plot)])
+    spectral_elements.main(["--elements", "2", "--degree", "7", "--plot", str(plot)])
     out = capsys.readouterr().out
     assert max(float(apart) for apart in re.findall(r"(\S+) apart", out)) < 1e-11
     along = numbers(out, r"off by (\S+) \(x\), (\S+) \(y\), (\S+) \(z\)")
@@ -207,8 +198,7 @@ def test_matrices_of_spectral_elements():
 def test_quadratic_programs(capsys, rng):
     quadratic_programs.main(["--problems", "40"])
     out = capsys.readouterr().out
-    residual, gap, apart = (float(x) for x in re.findall(r"[\d.]+e[-+]\d+", out))
-    assert max(residual, gap, apart) < 1e-10
+    assert max(numbers(out, r"residuals are (\S+) at most, gaps (\S+)\n.* differ by (\S+) at most")) < 1e-10
     Q, r, A, b = quadratic_programs.portfolios(3, 12, 4, rng)
     x, *_ = quadratic_programs.interior_point(quadratic_programs.by_loop, Q, r, A, b, 12)
     assert (x > 0).all() and np.allclose(np.einsum("qij,qj->qi", A, x), b)

@@ -14,7 +14,7 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 
 from benchmarks import report as benchmarks_report
-from benchmarks import report_results
+from benchmarks import report_plots, report_results
 from compactla import routine
 
 pytestmark = pytest.mark.slow
@@ -239,6 +239,18 @@ def test_the_pages_are_of_the_results():
             assert text == tables[name], f"{name}: run `python -m benchmarks.report`"
 
 
+MEASURED = re.compile(r"\| *\d[\d.]*(±\d+)?( ?(%|x|ms|us|ns|s|GB/s|GFlop/s))? *\|")
+
+
+@pytest.mark.parametrize("page", ["", "gpu", "linalg", "lines", "bands", "kron", "sparse", "krylov", "PERFORMANCE"])
+def test_no_table_is_typed(page):
+    """Tables with numbers are those that the report makes."""
+    known = {"": "README.md", "PERFORMANCE": "benchmarks/PERFORMANCE.md"}
+    text = (ROOT / known.get(page, f"compactla/{page}/README.md")).read_text()
+    typed = re.sub(r"<!-- report: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    assert not [line for line in typed.splitlines() if line.startswith("|") and MEASURED.search(line)]
+
+
 DISCOVERED = """
 import json, sys
 from asv_runner.discovery import disc_benchmarks
@@ -262,6 +274,26 @@ def test_results_of_the_past_belong_to_benchmarks():
         assert {f"{row}.{row.capitalize()}{kind}" for kind in ("", "Speed", "InCache", "Overhead")} <= {
             name.rpartition(".")[0] for name in found
         }
+
+
+def test_a_table_of_the_cpu(tmp_path):
+    """What a machine takes becomes tables and heat maps."""
+    describe(tmp_path, "box", cpu="Some CPU", os="Linux", ram="8 GB")
+    command = [sys.executable, "-m", "benchmarks.cpu_table", "--functions", "det", "--orders", "2"]
+    command += ["--machine", "box", "--results", tmp_path]
+    environment = {**os.environ, "COMPACTLA_DEVICES": "numba:1"}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
+    (machine,) = report_results.read_machines(tmp_path / "asv")
+    pieces = benchmarks_report.pieces_of(machine)
+    for dtype in ("float64", "float32"):
+        assert re.search(rf"^{dtype} det +2: +\S+ ns +\d+% \+- \d+%  numpy \S+$", run.stdout, re.MULTILINE), run.stdout
+        table = pieces[f"stacks box {dtype}"]
+        assert re.search(r"^\| `det` \| \S+, \d+±\d+%, \S+x \|$", table, re.MULTILINE), table
+    drawn = report_plots.draw(machine, tmp_path)
+    assert drawn.keys() == {"heat-float64", "heat-float32"}
+    shown = {*texts((tmp_path / "box-heat-float64.svg").read_text())}
+    compared = "times as fast as the fastest of NumPy, SciPy, PyTorch and MKL compact (orange: slower)"
+    assert {"det", "2", compared} <= shown
 
 
 UNKNOWN = "<!-- report: lines box cpu -->\n<!-- end -->\n"

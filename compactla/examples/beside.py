@@ -1,6 +1,8 @@
-"""What examples share: times of ways to do the same, and pictures."""
+"""What examples share: options of the command line, times of ways to do the same, and pictures."""
 
+import argparse
 import contextlib
+import re
 import time
 
 import numpy as np
@@ -8,6 +10,28 @@ import numpy as np
 from compactla import linalg
 from compactla.bench.timing import in_turns
 from compactla.cpu.threads.sharing import THREADS
+
+
+def arguments(doc, argv, **defaults):
+    """Options of a program, which have the types of their defaults, and ``--plot``.
+
+    Parameters
+    ----------
+    doc : str
+        The text of the program's module, whose first line says what it does and how it is started.
+    argv : list of str or None
+        Arguments of the command line.
+    **defaults
+        What options are without them, by name; a tuple stands for several values.
+    """
+    name = re.search(r"``(python -m .*?) --plot", doc)[1]
+    parser = argparse.ArgumentParser(prog=name, description=doc.splitlines()[0])
+    for option, default in defaults.items():
+        many = isinstance(default, tuple)
+        kind = {"type": type(default[0] if many else default), "nargs": len(default) if many else None}
+        parser.add_argument(f"--{option}", default=default, help="(default: %(default)s)", **kind)
+    parser.add_argument("--plot", metavar="FILE.png", help="draw a picture")
+    return parser.parse_args(argv)
 
 
 def compare(ways, rounds=5):
@@ -57,10 +81,22 @@ def beside_numpy(program):
 
 @contextlib.contextmanager
 def drawing(path, columns=2, **layout):
-    """Axes side by side, written to a file at the end."""
+    """Axes side by side, written to a file at the end, with the legends that they have labels for."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(2 + 4.5 * columns, 4), layout="constrained")
-    yield figure, *figure.subplots(1, columns, squeeze=False, **layout)[0]
+    grid = figure.subplots(1, columns, squeeze=False, **layout)[0]
+    yield figure, *grid
+    for axes in grid:
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
     figure.savefig(path, dpi=120)
     print(f"plot: {path}")
+
+
+def draw_residuals(axes, histories, title, xlabel="iterations"):
+    """Norms of residuals in each iteration, relative to the first, by name."""
+    for name, history in histories.items():
+        axes.semilogy(np.asarray(history) / history[0], label=f"{name}: {len(history) - 1} {xlabel}")
+    axes.set(title=title, xlabel=xlabel, ylabel="relative residual")
+    axes.grid(alpha=0.3)

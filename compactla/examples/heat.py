@@ -9,24 +9,16 @@ with X and Y the differences along the axes, so that there are tridiagonal syste
 then one for each column. They do not change, and are factored once. `Tridiag` takes the axis, and solves in place.
 """
 
-import argparse
+from functools import partial
 
 import numpy as np
 
 import compactla as cla
-from compactla.examples.beside import compare, drawing
+from compactla.examples.beside import arguments, compare, drawing
 
 
 class Plate:
-    """A field with a conductivity in every cell, whose edges let no heat through.
-
-    Parameters
-    ----------
-    conductivity : (nx, ny) ndarray
-        In squares of cells in a unit of time.
-    dt : float
-        Length of a step.
-    """
+    """A field with a conductivity in every cell, whose edges let no heat through, in steps of length dt."""
 
     def __init__(self, conductivity, dt):
         self.faces = [dt / 2 * faces(conductivity, axis) for axis in (0, 1)]
@@ -48,24 +40,22 @@ def faces(conductivity, axis):
     return np.moveaxis(2 / (1 / k[1:] + 1 / k[:-1]), 0, axis)
 
 
-def ends(axis):
-    """Widths that add one to faces at the low end of an axis, and at the high one."""
-    low, high = np.zeros((2, 2), int), np.zeros((2, 2), int)
+def padded(k, axis):
+    """Faces below each cell along an axis, and above; there are none at the edges."""
+    low, high = np.zeros((2, 2, 2), int)
     low[axis, 0] = high[axis, 1] = 1
-    return low, high
+    return np.pad(k, low), np.pad(k, high)
 
 
 def implicit(k, axis):
     """The diagonals of I + X."""
-    low, high = ends(axis)
-    return -k, 1 + np.pad(k, low) + np.pad(k, high), -k
+    return -k, 1 + sum(padded(k, axis)), -k
 
 
 def explicit(k, axis, u):
     """(I - X) u."""
-    low, high = ends(axis)
-    flux = k * np.diff(u, axis=axis)
-    return u + np.pad(flux, high) - np.pad(flux, low)
+    below, above = padded(k * np.diff(u, axis=axis), axis)
+    return u + above - below
 
 
 def thomas(lower, diag, upper, u):
@@ -93,43 +83,27 @@ def holes(nx, ny, count, rng):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m compactla.examples.heat", description=__doc__.splitlines()[0])
-    parser.add_argument("--cells", type=int, nargs=2, default=(600, 400), metavar="N", help="along both axes")
-    parser.add_argument("--steps", type=int, default=200, help="in time (default: 200)")
-    parser.add_argument("--dt", type=float, default=50.0, help="length of a step (default: 50)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw the temperature")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv, cells=(600, 400), steps=200, dt=50.0)
     conductivity = holes(*args.cells, 30, np.random.default_rng(1955))
     plate = Plate(conductivity, args.dt)
     u = np.exp(-((np.arange(args.cells[0]) * 10 / args.cells[0]) ** 2))[:, None] * np.ones(args.cells)
     heat = u.sum()
     for _ in range(args.steps):
         u = plate.step(u)
-    print(f"{args.cells[0]} x {args.cells[1]} cells, {args.steps} steps, heat is kept to {abs(u.sum() / heat - 1):.0e}")
-    for axis in (0, 1):
-        sweep(plate, axis, u)
+    print(f"after {args.steps} steps, heat is kept to {abs(u.sum() / heat - 1):.0e}")
+    for axis, system in enumerate(plate.systems):  # Thomas' algorithm gets arrays that are turned already
+        turned = [np.moveaxis(a, axis, 0).copy() for a in (*implicit(plate.faces[axis], axis), u)]
+        ours = f"sweep along axis {axis}"
+        ways = {ours: partial(system.solve, u, axis=axis), "Thomas' algorithm in NumPy": partial(thomas, *turned)}
+        x, y = compare(ways)[0].values()
+        print(f"they are {abs(np.moveaxis(x, axis, 0) - y).max():.0e} apart")
     if args.plot:
-        plot(args.plot, u, conductivity)
-
-
-def sweep(plate, axis, u):
-    """Solve along an axis, and in NumPy with arrays that are turned already."""
-    turned = [np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (*implicit(plate.faces[axis], axis), u)]
-    ways = {
-        f"sweep along axis {axis}": lambda: plate.systems[axis].solve(u, axis=axis),
-        "Thomas' algorithm in NumPy": lambda: np.moveaxis(thomas(*turned), 0, axis),
-    }
-    ours, theirs = compare(ways)[0].values()
-    print(f"they are {abs(ours - theirs).max():.0e} apart")
-
-
-def plot(path, u, conductivity):
-    field = np.where(conductivity < 1, np.nan, u)
-    with drawing(path, columns=1) as (figure, axes):
-        colors = axes.imshow(field.T, cmap="inferno", origin="lower")
-        axes.contour(field.T, levels=12, colors="white", linewidths=0.5)
-        figure.colorbar(colors, label="temperature")
-        axes.set(title="heat flows around holes")
+        with drawing(args.plot, columns=1) as (figure, axes):
+            field = np.where(conductivity < 1, np.nan, u).T
+            colors = axes.imshow(field, cmap="inferno", origin="lower")
+            axes.contour(field, levels=12, colors="white", linewidths=0.5)
+            figure.colorbar(colors, label="temperature")
+            axes.set(title="heat flows around holes")
 
 
 if __name__ == "__main__":

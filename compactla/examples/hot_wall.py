@@ -13,14 +13,14 @@ What does not change is done once: the pattern of the matrix, its lines (`find_l
 (`LinePreconditioner`). A step of Newton's method only writes new values and factors them (`P.update`).
 """
 
-import argparse
-import time
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import brentq
 
 import compactla as cla
-from compactla.examples.beside import drawing
+from compactla.examples.beside import arguments, compare, draw_residuals, drawing
 from compactla.krylov import gmres
 
 LENGTH, HEIGHT, LOWEST = 4.0, 1.0, 1e-4  # of the channel, and of the cells at the wall
@@ -34,28 +34,25 @@ class Channel:
     """The equations on a grid of nx x ny cells, numbered from the wall outwards, column by column."""
 
     def __init__(self, nx, ny):
-        self.x = np.linspace(0, LENGTH, nx + 1)
-        self.y = stretched(HEIGHT, LOWEST, ny)
+        self.x, self.y = np.linspace(0, LENGTH, nx + 1), stretched(HEIGHT, LOWEST, ny)
         high = np.diff(self.y)
         center = self.y[1:] - high / 2
         velocity = center * (2 - center)
         hot = self.x[1:] > LENGTH / 4
-        flow = sp.kron(upwind(self.x), sp.diags_array(velocity))
-        spread = sp.kron(diffusion(self.x), sp.eye_array(ny)) + sp.kron(sp.eye_array(nx), diffusion(self.y))
         wall = np.zeros((nx, ny))
         wall[:, 0] = DIFFUSIVITY[2] / (high[0] * high[0] / 2)
+        flow = sp.kron(upwind(self.x), sp.diags_array(velocity))
+        spread = sp.kron(diffusion(self.x), sp.eye_array(ny)) + sp.kron(sp.eye_array(nx), diffusion(self.y))
         parts = [(flow + diffusivity * spread).tocsr() for diffusivity in DIFFUSIVITY]
         parts[2] = (parts[2] + sp.diags_array(wall.ravel())).tocsr()
-        pattern = parts[0]
-        self.transport = sp.bsr_array((np.zeros((pattern.nnz, 3, 3)), pattern.indices, pattern.indptr))
-        for k, part in enumerate(parts):
-            self.transport.data[:, k, k] = part.data
-        row = np.repeat(np.arange(nx * ny), np.diff(pattern.indptr))
-        self.diagonal = np.flatnonzero(pattern.indices == row)  # places of the diagonal blocks
-        self.source = np.zeros((nx, ny, 3))
-        self.source[0] = velocity[:, None] / (self.x[1] - self.x[0]) * INFLOW
-        self.source[hot, :, 2] += HOT * wall[hot]
-        self.source = self.source.reshape(-1, 3)
+        data = np.stack([part.data for part in parts], axis=1)[:, :, None] * np.eye(3)
+        self.transport = sp.bsr_array((data, parts[0].indices, parts[0].indptr))
+        row = np.repeat(np.arange(nx * ny), np.diff(parts[0].indptr))
+        self.diagonal = np.flatnonzero(parts[0].indices == row)  # places of the diagonal blocks
+        source = np.zeros((nx, ny, 3))
+        source[0] = velocity[:, None] / (self.x[1] - self.x[0]) * INFLOW
+        source[hot, :, 2] += HOT * wall[hot]
+        self.source = source.reshape(-1, 3)
 
     def reaction(self, q):
         """The rate in every cell, and its derivatives by F, O and T."""
@@ -77,12 +74,15 @@ class Channel:
         return M
 
 
+def first_system(nx, ny, dt=0.1):
+    """Matrix and right-hand side of the first step of Newton's method."""
+    channel, q = Channel(nx, ny), np.tile(INFLOW, (nx * ny, 1))
+    return channel.jacobian(q, dt), -channel.residual(q, q, dt).ravel()
+
+
 def stretched(height, lowest, n):
     """Faces of n cells whose heights grow by the same factor, from `lowest` on."""
-    low, high = 1.0, 10.0
-    while high - low > 1e-12:
-        growth = (low + high) / 2
-        low, high = (growth, high) if lowest * (growth**n - 1) < height * (growth - 1) else (low, growth)
+    growth = brentq(lambda g: lowest * (g**n - 1) - height * (g - 1), 1 + 1e-6, 10)
     return np.append(0, lowest * np.cumsum(growth ** np.arange(n)))
 
 
@@ -100,83 +100,48 @@ def upwind(faces):
     return sp.diags_array([-1 / size[1:], 1 / size], offsets=[-1, 0])
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m compactla.examples.hot_wall", description=__doc__.splitlines()[0])
-    parser.add_argument("--cells", type=int, nargs=2, default=(96, 64), metavar="N", help="along the wall and outwards")
-    parser.add_argument("--steps", type=int, default=40, help="in time (default: 40)")
-    parser.add_argument("--dt", type=float, default=0.1, help="length of a step (default: 0.1)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw the temperature, and how GMRES converges")
-    args = parser.parse_args(argv)
-    channel = Channel(*args.cells)
-    q = np.tile(INFLOW, (args.cells[0] * args.cells[1], 1))
-    M = channel.jacobian(q, args.dt)
-    start = time.perf_counter()
-    lines = cla.find_lines(M)
-    P = cla.LinePreconditioner(M, lines)
-    set_up = time.perf_counter() - start
-    longest = max(map(len, lines))
-    print(f"{M.shape[0]} unknowns; {len(lines)} lines of up to {longest} cells")
-    print(f"found and set up in {set_up:.2g} s, which is done once (and compiles or loads kernels)")
-    seconds = {"update": 0.0, "solve": 0.0}
-    solves = []
-    for step in range(1, args.steps + 1):
-        q, M, r, iterations = newton(channel, q, args.dt, P, seconds)
-        solves += iterations
-        if step % max(args.steps // 10, 1) == 0:
-            print(f"t = {step * args.dt:<6.3g} hottest {q[:, 2].max():.3f}   iterations of GMRES: {iterations}")
-    each = {name: 1e3 * total / len(solves) for name, total in seconds.items()}
-    print(f"{len(solves)} Newton steps: update {each['update']:.2g} ms, GMRES {each['solve']:.3g} ms each")
-    jacobi = cla.LinePreconditioner(M, np.arange(len(q))[:, None])
-    histories = {name: solve(M, -r.ravel(), p, 1e-8)[1] for name, p in (("line", P), ("block Jacobi", jacobi))}
-    print("iterations of GMRES to 1e-8:", ", ".join(f"{name} {len(h)}" for name, h in histories.items()))
-    if args.plot:
-        plot(args.plot, channel, q, histories)
-
-
-def newton(channel, before, dt, P, seconds):
+def newton(channel, before, dt, P):
     """A step in time: what is after it, the last linear system, and how many iterations GMRES took for each."""
-    q, iterations = before, []
-    r = channel.residual(q, before, dt)
-    norm = first = np.linalg.norm(r)
-    while norm > 1e-6 * first:
+    q, iterations, r = before, [], channel.residual(before, before, dt)
+    first = np.linalg.norm(r)
+    while (norm := np.linalg.norm(r)) > 1e-6 * first:
         if len(iterations) == 20 or norm > 1e6 * first:
             raise SystemExit("Newton's method does not converge: try a smaller --dt")
-        M = channel.jacobian(q, dt)
-        start = time.perf_counter()
-        P.update(M)
-        seconds["update"] += time.perf_counter() - start
-        start = time.perf_counter()
-        correction, history = solve(M, -r.ravel(), P, rtol=1e-3)
-        seconds["solve"] += time.perf_counter() - start
-        iterations.append(len(history))
-        system = M, r
+        system = channel.jacobian(q, dt), -r.ravel()
+        P.update(system[0])
+        correction, report = gmres(*system, M=P, rtol=1e-3, restart=50)
+        iterations.append(report.iterations)
         q = q + correction.reshape(-1, 3)
         r = channel.residual(q, before, dt)
-        norm = np.linalg.norm(r)
-    return q, *system, iterations
+    return q, system, iterations
 
 
-def solve(M, rhs, P, rtol):
-    """GMRES; the residual after every step."""
-    x, report = gmres(M, rhs, M=P, rtol=rtol, restart=50, maxiter=500, history=True)
-    return x, report.history[1:] / report.history[0]
-
-
-def plot(path, channel, q, histories):
-    shape = len(channel.x) - 1, len(channel.y) - 1
-    centers = (channel.x[1:] + channel.x[:-1]) / 2, (channel.y[1:] + channel.y[:-1]) / 2
-    with drawing(path, width_ratios=(3, 2)) as (figure, left, right):
-        colors = left.pcolormesh(channel.x, channel.y, q[:, 2].reshape(shape).T, cmap="inferno")
-        figure.colorbar(colors, label="T")
-        left.contour(*centers, q[:, 0].reshape(shape).T, [0.5], colors="white")  # where half of the fuel is burnt
-        left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall")
-        left.set_ylabel("from the wall")
-        left.set_yscale("symlog", linthresh=LOWEST * 10)
-        for name, history in histories.items():
-            right.semilogy(history, label=f"{name}: {len(history)} iterations")
-        right.set(title="the last linear system", xlabel="iterations of GMRES(50)", ylabel="relative residual")
-        right.grid(alpha=0.3)
-        right.legend()
+def main(argv=None):
+    args = arguments(__doc__, argv, cells=(96, 64), steps=40, dt=0.1)
+    channel, q = Channel(*args.cells), np.tile(INFLOW, (args.cells[0] * args.cells[1], 1))
+    M = channel.jacobian(q, args.dt)
+    lines = cla.find_lines(M)
+    P = cla.LinePreconditioner(M, lines)
+    print(f"{M.shape[0]} unknowns; {len(lines)} lines of up to {max(map(len, lines))} cells")
+    for step in range(1, args.steps + 1):
+        q, system, iterations = newton(channel, q, args.dt, P)
+        if step % max(args.steps // 10, 1) == 0:
+            print(f"t = {step * args.dt:<6.3g} hottest {q[:, 2].max():.3f}   iterations of GMRES: {iterations}")
+    jacobi = cla.LinePreconditioner(system[0], np.arange(len(q))[:, None])
+    solve = partial(gmres, *system, rtol=1e-8, restart=50, maxiter=500, history=True)
+    found, _ = compare({"line": partial(solve, M=P), "block Jacobi": partial(solve, M=jacobi)}, rounds=3)
+    histories = {name: report.history for name, (_, report) in found.items()}
+    print("iterations of GMRES to 1e-8:", ", ".join(f"{name} {len(h) - 1}" for name, h in histories.items()))
+    if args.plot:
+        with drawing(args.plot, width_ratios=(3, 2)) as (figure, left, right):
+            field = q.reshape(*args.cells, 3).T
+            figure.colorbar(left.pcolormesh(channel.x, channel.y, field[2], cmap="inferno"), label="T")
+            x, y = ((faces[1:] + faces[:-1]) / 2 for faces in (channel.x, channel.y))
+            left.contour(x, y, field[0], [0.5], colors="white")
+            left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall")
+            left.set_ylabel("from the wall")
+            left.set_yscale("symlog", linthresh=LOWEST * 10)
+            draw_residuals(right, histories, "the last linear system")
 
 
 if __name__ == "__main__":

@@ -14,14 +14,13 @@ References
    Environ. 31 (1997).
 """
 
-import argparse
 from functools import partial
 
 import numpy as np
 
 import compactla as cla
 from compactla import linalg
-from compactla.examples.beside import compare, drawing
+from compactla.examples.beside import arguments, compare, drawing
 from compactla.examples.chemistry import HYDROGEN, KILO, stoichiometric
 
 G, A = 0.5, ([0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [2, 0, 1, 0])
@@ -40,33 +39,33 @@ def stacks(a, data):
     return lambda b: linalg.lu_solve(factors, b[..., None])[..., 0]
 
 
-class Sparse:
+def sparse(A):
     """Sparse factors without interchanges; the pattern is analyzed once."""
+    F = cla.BatchLU(A)
 
-    def __init__(self, A):
-        self.F = cla.BatchLU(A)
-
-    def __call__(self, a, data):
-        self.F.update(data)
-        if self.F.factor().any():
+    def factor(a, data):
+        F.update(data)
+        if F.factor().any():
             raise SystemExit("a pivot is zero: try a smaller --dt")
-        return self.F.solve
+        return F.solve
+
+    return factor
 
 
-class Iterations:
-    """BiCGSTAB with a preconditioner."""
+def iterations(A, preconditioner, counts):
+    """BiCGSTAB with a preconditioner; how many steps it takes is added to `counts`."""
+    M = preconditioner(A)
 
-    def __init__(self, A, preconditioner):
-        self.A, self.M, self.counts = A, preconditioner(A), []
-
-    def __call__(self, a, data):
-        self.A.update(data)
-        return self.solve
-
-    def solve(self, b):
-        x, report = cla.krylov.bicgstab(self.A, b, rtol=1e-8, M=self.M)
-        self.counts.append(report.iterations)
+    def solve(b):
+        x, report = cla.krylov.bicgstab(A, b, rtol=1e-8, M=M)
+        counts.append(report.iterations)
         return x
+
+    def factor(a, data):
+        A.update(data)
+        return solve
+
+    return factor
 
 
 def in_parts(function, y, cells=500):
@@ -108,47 +107,34 @@ def hot_spot(side, coldest, hottest):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m compactla.examples.ignition", description=__doc__.splitlines()[0])
-    parser.add_argument("--side", type=int, default=100, help="cells along each side (default: 100)")
-    parser.add_argument("--steps", type=int, default=30, help="in time (default: 30)")
-    parser.add_argument("--dt", type=float, default=1e-6, help="seconds of a step (default: 1e-6)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw the temperature, and how long solvers take")
-    args = parser.parse_args(argv)
-    # the state, and solvers for its linear systems
+    args = arguments(__doc__, argv, side=100, steps=30, dt=1e-6)
     y = hot_spot(args.side, 1050, 1450)
     pattern = np.searchsorted(ROWS, np.arange(HYDROGEN.n + 1))
     batch = cla.BatchCSR((matrices(y, args.dt)[1], COLUMNS, pattern))
-    iterations = {
-        f"bicgstab, {make.__name__}": Iterations(batch, make) for make in (cla.krylov.ILU0, cla.krylov.Jacobi)
-    }
-    solvers = {"numpy.linalg.solve": numpys, "compactla.linalg": stacks, "BatchLU": Sparse(batch), **iterations}
     print(f"{batch.nm} cells of {HYDROGEN.n} unknowns, {batch.nnz} of {HYDROGEN.n**2} values are not always zero")
+    counts = {cla.krylov.ILU0: [], cla.krylov.Jacobi: []}
+    solvers = {"BatchLU": sparse(batch)}
+    solvers |= {f"bicgstab, {make.__name__}": iterations(batch, make, number) for make, number in counts.items()}
+    solvers |= {"compactla.linalg": stacks, "numpy.linalg.solve": numpys}
     for _ in range(args.steps):
         system = matrices(y, args.dt)
         y, sides = step(y, args.dt, solvers["BatchLU"], system)
-    ways = {name: partial(solutions, solver, system, sides) for name, solver in reversed(solvers.items())}
-    found, seconds = compare({"BatchLU": ways.pop("BatchLU"), **ways})
+    found, seconds = compare({name: partial(solutions, solver, system, sides) for name, solver in solvers.items()})
     for name, x in found.items():
         print(f"{name}: {abs(x - found['numpy.linalg.solve']).max():.0e} apart")
-    for name, method in iterations.items():
-        print(f"{name}: {np.mean(method.counts):.2f} iterations in the mean, {np.max(method.counts)} at most")
-    T, microseconds = KILO * y[:, -1], 1e6 * args.steps * args.dt
+    for make, number in counts.items():
+        print(f"{make.__name__}: {np.mean(number):.2f} iterations in the mean, {np.max(number)} at most")
+    T, microseconds = KILO * y[:, -1].reshape(args.side, -1), 1e6 * args.steps * args.dt
     print(f"after {microseconds:.3g} us: hottest {T.max():.0f} K, {(T > 2000).mean():.0%} of the cells have ignited")
     if args.plot:
-        plot(args.plot, args, y, seconds)
-
-
-def plot(path, args, y, seconds):
-    field = KILO * y[:, -1].reshape(args.side, args.side)
-    with drawing(path, width_ratios=(2, 3)) as (figure, left, right):
-        colors = left.imshow(field, cmap="inferno", extent=(-2, 2, -2, 2))
-        figure.colorbar(colors, label="K")
-        left.set(title=f"temperature after {1e6 * args.steps * args.dt:.3g} us")
-        bars = right.barh([*seconds], [1e3 * spent for spent in seconds.values()])
-        right.bar_label(bars, fmt="%.3g", padding=3)
-        right.invert_yaxis()
-        right.margins(x=0.1)
-        right.set(title=f"linear systems of {len(y)} cells in a step", xlabel="ms: one matrix, four right-hand sides")
+        with drawing(args.plot, width_ratios=(2, 3)) as (figure, left, right):
+            figure.colorbar(left.imshow(T, cmap="inferno", extent=(-2, 2, -2, 2)), label="K")
+            left.set(title=f"temperature after {microseconds:.3g} us")
+            ratios = [spent / seconds["BatchLU"] for spent in seconds.values()]
+            right.bar_label(right.barh([*seconds], ratios), fmt="%.2g", padding=3)
+            right.invert_yaxis()
+            right.margins(x=0.1)
+            right.set(title="linear systems of a step", xlabel="time: one matrix, four right-hand sides; BatchLU = 1")
 
 
 if __name__ == "__main__":

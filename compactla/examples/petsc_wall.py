@@ -6,72 +6,51 @@ Jacobi and ILU(0). In programs with options of the command line, ``-pc_type pyth
 compactla.petsc.LinePC`` does the same. The example needs petsc4py.
 """
 
-import argparse
-import time
+from functools import partial
 
-import numpy as np
 from petsc4py import PETSc
 
-from compactla.examples.beside import drawing
-from compactla.examples.hot_wall import INFLOW, Channel
+from compactla.examples.beside import arguments, compare, draw_residuals, drawing
+from compactla.examples.hot_wall import first_system
 from compactla.petsc import LinePC
 
 
-def precondition(pc, kind):
-    """Make a PC one of the three."""
-    if kind == "lines":
-        pc.setType("python")
-        pc.setPythonContext(LinePC(block_size=3))
-    else:
-        pc.setType({"point block Jacobi": "pbjacobi", "ILU(0)": "ilu"}[kind])
-
-
-def solve(A, b, kind, rtol=1e-8):
-    """Solve A x = b by GMRES: seconds, the norm of b - A x, and the norms of residuals that GMRES knows."""
-    ksp, x = PETSc.KSP().create(A.comm), b.duplicate()
+def solver(A, kind):
+    """GMRES with one of the three preconditioners, set up."""
+    ksp = PETSc.KSP().create(A.comm)
     ksp.setType("gmres")
     ksp.setPCSide(PETSc.PC.Side.RIGHT)
     ksp.setOperators(A)
-    precondition(ksp.pc, kind)
-    ksp.setTolerances(rtol=rtol, max_it=500)
+    if kind == "lines":
+        ksp.pc.setType("python")
+        ksp.pc.setPythonContext(LinePC(block_size=3))
+    else:
+        ksp.pc.setType({"point block Jacobi": "pbjacobi", "ILU(0)": "ilu"}[kind])
+    ksp.setTolerances(rtol=1e-8, max_it=500)
     ksp.setConvergenceHistory(501)
     ksp.setUp()
-    start = time.perf_counter()
-    ksp.solve(b, x)
-    seconds = time.perf_counter() - start
-    return seconds, (b - A * x).norm(), ksp.getConvergenceHistory()
+    return ksp
 
 
 def main(argv=None):
-    name = "python -m compactla.examples.petsc_wall"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
-    parser.add_argument("--cells", type=int, nargs=2, default=(96, 64), metavar="N", help="along the wall and outwards")
-    parser.add_argument("--dt", type=float, default=0.1, help="length of the step (default: 0.1)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw how GMRES converges")
-    args = parser.parse_args(argv)
-    channel = Channel(*args.cells)
-    q = np.tile(INFLOW, (args.cells[0] * args.cells[1], 1))
-    M = channel.jacobian(q, args.dt).tocsr()
+    args = arguments(__doc__, argv, cells=(96, 64))
+    M, rhs = first_system(*args.cells)
+    M = M.tocsr()
     A = PETSc.Mat().createAIJ(M.shape, bsize=3, csr=(M.indptr, M.indices, M.data), comm=PETSc.COMM_SELF)
-    b = A.createVecLeft()
-    b.setArray(-channel.residual(q, q, args.dt).ravel())
-    print(f"{M.shape[0]} unknowns")
+    b, x = A.createVecLeft(), A.createVecRight()
+    b.setArray(rhs)
+    solvers = {kind: solver(A, kind) for kind in ("lines", "ILU(0)", "point block Jacobi")}
+    compare({kind: partial(ksp.solve, b, x) for kind, ksp in solvers.items()}, rounds=3)
     histories = {}
-    for kind in ("lines", "ILU(0)", "point block Jacobi"):
-        seconds, residual, histories[kind] = solve(A, b, kind)
-        count, relative = len(histories[kind]) - 1, residual / b.norm()
-        print(f"{kind}: {count} iterations, {seconds:.2g} s, relative residual {relative:.1e}")
+    for kind, ksp in solvers.items():
+        ksp.setConvergenceHistory(501, reset=True)
+        ksp.solve(b, x)
+        histories[kind] = ksp.getConvergenceHistory()
+        residual = (b - A * x).norm() / b.norm()
+        print(f"{kind}: {len(histories[kind]) - 1} iterations, relative residual {residual:.1e}")
     if args.plot:
-        plot(args.plot, histories)
-
-
-def plot(path, histories):
-    with drawing(path, columns=1) as (_, axes):
-        for kind, history in histories.items():
-            axes.semilogy(history / history[0], label=f"{kind}: {len(history) - 1} iterations")
-        axes.set(title="GMRES in PETSc", xlabel="iterations", ylabel="relative residual")
-        axes.grid(alpha=0.3)
-        axes.legend()
+        with drawing(args.plot, columns=1) as (_, axes):
+            draw_residuals(axes, histories, "GMRES in PETSc")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ It is solved twice, for the predictor and for the corrector: by linalg.solve wit
 once, and beside that by a loop over scipy.linalg.solve.
 """
 
-import argparse
 import warnings
 from functools import partial
 
@@ -22,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from compactla import linalg
-from compactla.examples.beside import compare, drawing
+from compactla.examples.beside import arguments, compare, drawing
 
 
 def portfolios(count, assets, groups, rng):
@@ -49,10 +48,9 @@ def step_to(x, dx):
 def interior_point(solve, Q, r, A, b, iterations):
     """Solutions, and how far each problem is from optimal: residuals, and the gap."""
     count, m, n = A.shape
-    x, z, y = np.ones((count, n)), np.ones((count, n)), np.zeros((count, m))
+    x, z, y, diagonal = np.ones((count, n)), np.ones((count, n)), np.zeros((count, m)), np.arange(n)
     K = np.zeros((count, n + m, n + m))
     K[:, :n, n:] = A.swapaxes(1, 2)  # the upper triangle
-    diagonal = np.arange(n)
     for _ in range(iterations):
         gap = (x * z).mean(axis=1, keepdims=True)
         dual = r - np.einsum("qij,qj->qi", Q, x) + np.einsum("qij,qi->qj", A, y) + z
@@ -68,44 +66,25 @@ def interior_point(solve, Q, r, A, b, iterations):
         dx, _, dz = direction(0)
         after = ((x + step_to(x, dx) * dx) * (z + step_to(z, dz) * dz)).mean(axis=1, keepdims=True)
         dx, dy, dz = direction((after / gap) ** 3 * gap - dx * dz)
-        along, beside = 0.99 * step_to(x, dx), 0.99 * step_to(z, dz)
-        step = np.minimum(along, beside)
+        step = 0.99 * np.minimum(step_to(x, dx), step_to(z, dz))
         x, y, z = x + step * dx, y + step * dy, z + step * dz
     return x, np.maximum(abs(dual).max(axis=1), abs(primal).max(axis=1)), (x * z).mean(axis=1)
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        prog="python -m compactla.examples.quadratic_programs", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--problems", type=int, default=5000, help="(default: 5000)")
-    parser.add_argument("--assets", type=int, default=12, help="(default: 12)")
-    parser.add_argument("--constraints", type=int, default=4, help="(default: 4)")
-    parser.add_argument("--iterations", type=int, default=12, help="(default: 12)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw times, and risks and returns of some portfolios")
-    args = parser.parse_args(argv)
-    problem = portfolios(args.problems, args.assets, args.constraints, np.random.default_rng(1992))
-    size = args.assets + args.constraints
-    print(f"{args.problems} quadratic programs, {2 * args.iterations} systems of {size} equations for each")
-    solvers = {"compactla.linalg": lambda K, f: linalg.solve(K, f, assume_a="sym"), "scipy.linalg": by_loop}
-    ways = {name: partial(interior_point, solve, *problem, args.iterations) for name, solve in solvers.items()}
-    found, seconds = compare(ways, rounds=2)
-    (x, residual, gap), (theirs, *_) = found.values()
+    args = arguments(__doc__, argv, problems=5000, assets=12, constraints=4, iterations=12)
+    Q, r, A, b = portfolios(args.problems, args.assets, args.constraints, np.random.default_rng(1992))
+    solvers = {"compactla.linalg": partial(linalg.solve, assume_a="sym"), "scipy.linalg": by_loop}
+    ways = {name: partial(interior_point, solve, Q, r, A, b, args.iterations) for name, solve in solvers.items()}
+    (x, residual, gap), (theirs, *_) = compare(ways, rounds=2)[0].values()
     print(f"residuals are {residual.max():.1e} at most, gaps {gap.max():.1e}")
     print(f"portfolios differ by {abs(x - theirs).max():.1e} at most")
-    print(f"{np.mean((x > 1e-6).sum(axis=1)):.1f} of {args.assets} assets are held in the mean")
     if args.plot:
-        plot(args.plot, seconds, x[:400], *(given[:400] for given in problem[:2]))
-
-
-def plot(path, seconds, x, Q, r):
-    risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
-    with drawing(path) as (figure, left, right):
-        left.bar([*seconds], [*seconds.values()])
-        left.set(title="time", ylabel="s")
-        points = right.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
-        right.set(title="portfolios", xlabel="standard deviation", ylabel="return")
-        figure.colorbar(points, label="assets that are held")
+        with drawing(args.plot, columns=1) as (figure, axes):
+            risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
+            points = axes.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
+            axes.set(title=f"{args.problems} portfolios", xlabel="standard deviation", ylabel="return")
+            figure.colorbar(points, label=f"of {args.assets} assets are held")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ References
 .. [1] Lorenz, "Deterministic nonperiodic flow", J. Atmos. Sci. 20 (1963).
 """
 
-import argparse
-import time
+from functools import partial
 from types import SimpleNamespace
 
 import torch
 
 import compactla.torch as ct
+from compactla.examples.beside import arguments, compare, drawing
 
 NAMES = "sigma", "rho", "beta", "push", "error"
 TRUE, GUESS = (10.0, 28.0, 8 / 3, 0.1, 1.0), (7.0, 20.0, 4.0, 0.5, 3.0)
@@ -67,55 +67,38 @@ def follow(linalg, parameters, measured):
 
 
 def learn(linalg, measured, rounds):
-    """Parameters in each round of Adam's method, and the seconds that it took."""
+    """Parameters in each round of Adam's method."""
     logarithms = torch.tensor(GUESS).log().requires_grad_()
     adam, history = torch.optim.Adam([logarithms], lr=0.1), []
-    start = time.perf_counter()
     for _ in range(rounds):
         history.append(logarithms.detach().exp())
         adam.zero_grad()
         follow(linalg, logarithms.exp(), measured)[1].backward()
         adam.step()
-    return torch.stack(history), time.perf_counter() - start
+    return torch.stack(history)
 
 
 def main(argv=None):
-    name = "python -m compactla.examples.torch_lorenz"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
-    parser.add_argument("--particles", type=int, default=200, help="(default: 200)")
-    parser.add_argument("--rounds", type=int, default=50, help="of learning (default: 50)")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw a particle, and what is learnt")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv, particles=200, rounds=50)
     torch.manual_seed(1963)
     torch.set_default_dtype(torch.float64)
     states, measured = simulate(args.particles, 20, torch.tensor(TRUE))
-    learn(ct, measured, 1)  # kernels are compiled, or loaded
-    (ours, seconds), (theirs, longer) = (learn(linalg, measured, 3) for linalg in (ct, THEIRS))
-    print(f"three rounds: {seconds:.3g} s with compactla.torch, {longer:.3g} s with torch.linalg")
+    ways = {"compactla.torch": partial(learn, ct, measured, 3), "torch.linalg": partial(learn, THEIRS, measured, 3)}
+    ours, theirs = compare(ways, rounds=2)[0].values()
     print(f"parameters differ by {(ours - theirs).abs().max():.0e}")
-    history, _ = learn(ct, measured, args.rounds)
+    history = learn(ct, measured, args.rounds)
     for word, first, last, true in zip(NAMES, GUESS, history[-1].tolist(), TRUE, strict=True):
         print(f"{word}: {first:.3g} at first, {last:.3g} learnt, {true:.3g} true")
     if args.plot:
         thought = [follow(ct, parameters, measured)[0] for parameters in (history[0], history[-1])]
-        plot(args.plot, states, thought, history)
-
-
-def plot(path, states, thought, history):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for x, style, name in zip((states, *thought), ("k-", "r:", "b--"), ("true", "at first", "learnt"), strict=True):
-        left.plot(DT * torch.arange(len(x)), x[:, 0, 2], style, label=name)
-    left.set(title="the coordinate that is not measured, of a particle", xlabel="time")
-    for name, values, true in zip(NAMES, history.T, TRUE, strict=True):
-        right.plot(values / true, label=name)
-    right.set(title="parameters, learnt over true ones", xlabel="round", yscale="log")
-    for axes in (left, right):
-        axes.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+        with drawing(args.plot) as (_, left, right):
+            styles = {"true": "k-", "at first": "r:", "learnt": "b--"}
+            for x, (name, style) in zip((states, *thought), styles.items(), strict=True):
+                left.plot(DT * torch.arange(len(x)), x[:, 0, 2], style, label=name)
+            left.set(title="the coordinate that is not measured, of a particle", xlabel="time")
+            for name, values, true in zip(NAMES, history.T, TRUE, strict=True):
+                right.plot(values / true, label=name)
+            right.set(title="parameters, learnt over true ones", xlabel="round", yscale="log")
 
 
 if __name__ == "__main__":

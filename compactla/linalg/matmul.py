@@ -67,8 +67,6 @@ def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
             check_launch(threads, None, None)
         if not gains(x1, x2, threads):
             return np.matmul(x1, x2) if type(x1) is type(x2) is np.ndarray else NUMPYS(x1, x2)
-        if x2.ndim == 2 and x1.flags.c_contiguous:
-            return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     a = x1[None] if x1.ndim == 1 else x1
     b = x2[:, None] if x2.ndim == 1 else x2
     product = multiplied(a, b, threads)

@@ -1,0 +1,40 @@
+"""Files of asv's results, of what programs measured that take all sizes in one process, as asv does not."""
+
+import json
+import subprocess
+from itertools import product
+from math import nan
+
+from . import ROOT, common
+
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def record(benchmark, params, values, commit, machine, python, folder=RESULTS):
+    """Write a file of asv's results.
+
+    Parameters
+    ----------
+    benchmark : str
+        What the names of benchmarks begin with.
+    params : list of list
+        All values of each parameter.
+    values : dict of str to function
+        A number or None for the values of parameters, by the end of the name.
+    commit, machine, python : str
+        The commit that was measured, a machine that asv knows, and the version of Python.
+    """
+    from asv.results import Results
+    from asv.runner import BenchmarkResult
+
+    date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
+    about = json.loads((folder / "asv" / machine / "machine.json").read_text())
+    known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
+    results = Results(known, {}, commit, date, python, f"existing-py{python}", {})
+    for name, value in values.items():
+        found = [value(*key) for key in product(*params)]
+        numbers, none = [nan if x is None else common.rounded(x) for x in found], [None] * len(found)
+        described = {"name": f"{benchmark}.{name}", "version": common.Benchmark.version}
+        described["params"] = [[repr(x) for x in column] for column in params]
+        results.add_result(described, BenchmarkResult(numbers, none, none, 0, "", None))
+    results.save(str(folder / "asv"))
