@@ -143,7 +143,7 @@ def of_torch(a):
 def of_jax(a):
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
-        return jax.numpy.asarray(a)
+        return jax.device_put(a, jax.devices("cpu")[0])
 
 
 @each()
