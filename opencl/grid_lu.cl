@@ -148,7 +148,10 @@ grid_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global 
     LU_END
     cla_determinant d = cla_determinant_of(0);
     for (int k = t; k < N; k += MEMBERS) {
-        const cla_lane pivot = pivots[team * N + k], u = swaps[team * N + k] == k ? pivot : CLA_MINUS(pivot);
+        const int swap = swaps[team * N + k];
+        int odd = !TURNS && swap != k;
+        for (int other = 0; TURNS && other < k; other++) odd ^= swaps[team * N + other] > swap; /* rows, not places */
+        const cla_lane pivot = pivots[team * N + k], u = odd ? CLA_MINUS(pivot) : pivot;
 #ifdef GRID_DET
         cla_determinant_times(&d, u);
 #else

@@ -49,8 +49,8 @@
 #define BLOCK (BACK ? (N - 1) / Q - STEP : STEP)
 #define IN_BLOCK (N - BLOCK * Q < Q ? N - BLOCK * Q : Q) /* steps; a call of min() would be no number to PoCL */
 
-/* For grid_lu_block_step.h: which row of a member is that of the pivot, the first of the largest in column 0 of w; at which
- * place it is; and that row. */
+/* For grid_lu_block_step.h: which row of a member is that of the pivot in step k, the first of the largest in column s of w;
+ * at which place it is; and that row. */
 #if CLA_WARP == 2
 /* Returns the bit of the work-item of the team that has it. */
 CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int *dead, int *found)
@@ -89,24 +89,64 @@ CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int
     }
     return which;
 }
+/* The work-item that has the pivot, as `first`; which of its rows each takes for the largest; the reciprocal of that
+ * element, as `own`, 1 for 0; and that row of the first one, with the reciprocal instead of the pivot. Where places do not
+ * count, of elements that agree in 20 bits any is taken, unless they are so large or small that a reciprocal by tables fails. */
+#define LEAST_HIGH (sizeof(CLA_REAL) == 8 ? 0x00300000 : 0x01000000)
+#define MOST_HIGH (sizeof(CLA_REAL) == 8 ? 0x7fc00000 : 0x7e000000)
+#define LU_SIZE_BITS(u) ((cla_high(cla_lane_abs1(w[u][s])) & INT_MAX) | dead[u])
 #define LU_FIND \
-    CLA_REAL size[OWN_ROWS]; \
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) size[u] = cla_lane_abs1(w[u][0]); \
-    const int first = cla_first_of(cla_find_pivot(size, place, dead, found)); \
-    int at = place[0]; \
-    CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) at = found[u] ? place[u] : at; \
-    at = cla_taken_int(at, first); \
+    int first, better = 0, high = LU_SIZE_BITS(0); \
+    cla_lane own, largest = w[0][s]; \
+    CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) { \
+        const int other = LU_SIZE_BITS(u); \
+        better = other > high ? u : better; \
+        largest = cla_lane_select(other > high, w[u][s], largest); \
+        high = max(high, other); \
+    } \
+    const int most = cla_most_of(P, high); \
+    const uint which = cla_which(high == most) & cla_team(P); \
+    first = cla_last_of(which); \
+    own = CLA_NEAR_RECIPROCAL(largest); \
+    int exact = CLA_COMPLEX | ((uint)(most - LEAST_HIGH) > (uint)(MOST_HIGH - LEAST_HIGH)); \
+    if (KEEP) { \
+        int equal = 0; \
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) equal += LU_SIZE_BITS(u) == most; \
+        exact |= equal > 1 || (which & (which - 1)) != 0; \
+    } \
+    if (cla_which(exact)) { \
+        CLA_REAL size[OWN_ROWS]; \
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) size[u] = cla_lane_abs1(w[u][s]); \
+        first = cla_first_of(cla_find_pivot(size, place, dead, found)); \
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+            better = found[u] ? u : better; \
+            largest = cla_lane_select(found[u], w[u][s], largest); \
+        } \
+        own = cla_lane_is_zero(largest) ? cla_lane_real(1) : cla_lane_recip(largest); \
+        if (get_local_id(0) % 32 == first && cla_lane_is_zero(largest) && !singular[team]) singular[team] = k + 1; \
+    } \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) found[u] = get_local_id(0) % 32 == first && better == u; \
     CLA_UNROLL for (int j = 0; j < TURNS; j++) { \
         cla_lane x = w[0][j]; \
-        CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) x = cla_lane_select(found[u], w[u][j], x); \
-        row[j] = cla_taken(x, first); \
+        CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) x = cla_lane_select(better == u, w[u][j], x); \
+        row[j] = cla_taken(j == s ? own : x, first); \
+    } \
+    int at = 0; \
+    if (KEEP) { \
+        at = place[0]; \
+        CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) at = better == u ? place[u] : at; \
+        at = cla_taken_int(at, first); \
+    } \
+    if (get_local_id(0) % 32 == first) { \
+        pivots[team * LU_STEPS + k] = RECIPROCALS ? own : largest; \
+        swaps[team * LU_STEPS + k] = KEEP ? at : better * P + p; \
     }
 #else
 #define LU_FIND \
     int at = -1; \
     CLA_REAL size = -1; \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
-        const CLA_REAL other = dead[u] ? -1 : SIZE_OF(w[u][0]); \
+        const CLA_REAL other = dead[u] ? -1 : SIZE_OF(w[u][s]); \
         const int better = LARGER(other, place[u], size, at); \
         at = better ? place[u] : at; \
         size = better ? other : size; \
@@ -117,8 +157,14 @@ CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int
     LU_LARGEST() \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
         found[u] = place[u] == at; \
-        if (found[u]) \
-            CLA_UNROLL for (int j = 0; j < TURNS; j++) lines[j] = w[u][j]; \
+        if (found[u]) { \
+            const int zero = cla_lane_is_zero(w[u][s]); \
+            const cla_lane own = zero ? cla_lane_real(1) : cla_lane_recip(w[u][s]); \
+            pivots[team * LU_STEPS + k] = RECIPROCALS ? own : w[u][s]; \
+            swaps[team * LU_STEPS + k] = KEEP ? at : u * P + p; \
+            if (zero && !singular[team]) singular[team] = k + 1; \
+            CLA_UNROLL for (int j = 0; j < TURNS; j++) lines[j] = cla_lane_select(j == s, own, w[u][j]); \
+        } \
     } \
     CLA_TOGETHER \
     CLA_UNROLL for (int j = 0; j < TURNS; j++) row[j] = lines[j];

@@ -14,37 +14,29 @@
         cla_lane w[OWN_ROWS][TURNS];
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
             CLA_UNROLL for (int j = 0; j < TURNS; j++) w[u][j] = a[u][j];
-        CLA_ROLLED for (int s = 0; s < TURNS && block * TURNS + s < LU_STEPS; s++) {
+        CLA_UNROLL for (int s = 0; s < TURNS; s++) {
             const int k = block * TURNS + s;
-            int found[OWN_ROWS];
-            cla_lane row[TURNS];
-            LU_FIND
-            const cla_lane pivot = row[0], r = cla_lane_is_zero(pivot) ? cla_lane_real(1) : cla_lane_recip(pivot);
-            if (p == 0) {
-                pivots[team * LU_STEPS + k] = RECIPROCALS ? r : pivot;
-                if (!INV) swaps[team * LU_STEPS + k] = at;
-                if (cla_lane_is_zero(pivot) && !singular[team]) singular[team] = k + 1;
-            }
-            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
-                if (INV && found[u]) swaps[team * LU_STEPS + k] = u * P + p;
-                place[u] = found[u] ? ~k : place[u] == k ? at : place[u];
-                dead[u] = found[u] ? -1 : dead[u];
-                const cla_lane e = cla_lane_mul(w[u][0], r);
-                const cla_lane x = cla_lane_select(INV ? !found[u] : dead[u] == 0, e, cla_lane_real(0));
-                if ((SAVED > 0) & (place[u] != INT_MIN))
-                    tile[(u * P + p) * TILE_LINE + k] = KEEP ? cla_lane_select(dead[u] == 0, e, w[u][0]) : w[u][0];
-                CLA_UNROLL for (int j = 1; j < TURNS; j++) w[u][j - 1] = cla_lane_fnma(x, row[j], w[u][j]);
-                w[u][TURNS - 1] = INV ? cla_lane_select(found[u], cla_lane_real(-1), x) : x;
-            }
-        }
-        if (LU_STEPS % TURNS > 0) /* columns go round */
-            CLA_ROLLED for (int k = max(block * TURNS, LU_STEPS); k < block * TURNS + TURNS; k++)
+            if (LU_STEPS % TURNS == 0 || k < LU_STEPS) {
+                int found[OWN_ROWS];
+                cla_lane row[TURNS];
+                LU_FIND
                 CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
-                    const cla_lane x = w[u][0];
-                    if ((SAVED > 0) & (k < N) & (place[u] != INT_MIN)) tile[(u * P + p) * TILE_LINE + k] = x;
-                    CLA_UNROLL for (int j = 1; j < TURNS; j++) w[u][j - 1] = w[u][j];
-                    w[u][TURNS - 1] = INV ? x : cla_lane_real(0);
+                    place[u] = found[u] ? ~k : KEEP && place[u] == k ? at : place[u];
+                    dead[u] = found[u] ? -1 : dead[u];
+                    const cla_lane e = cla_lane_mul(w[u][s], row[s]);
+                    const cla_lane x = cla_lane_select(INV ? !found[u] : dead[u] == 0, e, cla_lane_real(0));
+                    if ((SAVED > 0) & (place[u] != INT_MIN))
+                        tile[(u * P + p) * TILE_LINE + k] = KEEP ? cla_lane_select(dead[u] == 0, e, w[u][s]) : w[u][s];
+                    CLA_UNROLL for (int j = 0; j < TURNS; j++)
+                        if (j != s) w[u][j] = cla_lane_fnma(x, row[j], w[u][j]);
+                    w[u][s] = INV ? cla_lane_select(found[u], cla_lane_real(-1), x) : x;
                 }
+            } else
+                CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+                    if ((SAVED > 0) & (k < N) & (place[u] != INT_MIN)) tile[(u * P + p) * TILE_LINE + k] = w[u][s];
+                    if (!INV) w[u][s] = cla_lane_real(0);
+                }
+        }
         CLA_TOGETHER
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
             const int s = ~place[u] - block * TURNS;

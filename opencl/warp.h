@@ -92,7 +92,7 @@ CLA_INLINE int cla_most_of(int members, int x)
     }
     return y;
 }
-/* Members of this team, as bits of a warp, and the number of the first bit. */
+/* Members of this team, as bits of a warp, and the number of the first bit, and of the last. */
 CLA_INLINE uint cla_team(int members)
 {
     return members >= 32 ? ~0u : ((1u << members) - 1) << get_local_id(0) % 32 / members * members;
@@ -103,6 +103,30 @@ CLA_INLINE int cla_first_of(uint which)
     asm("{.reg .b32 m; brev.b32 m, %1; bfind.shiftamt.u32 %0, m;}" : "=r"(first) : "r"(which));
     return first;
 }
+CLA_INLINE int cla_last_of(uint which)
+{
+    int last;
+    asm("bfind.u32 %0, %1;" : "=r"(last) : "r"(which));
+    return last;
+}
+/* The number near 1 / x, of real numbers where that is neither too large nor too small. */
+#if CLA_COMPLEX
+#define CLA_NEAR_RECIPROCAL(x) (x)
+#else
+#define CLA_NEAR_RECIPROCAL(x) cla_near_reciprocal(x)
+CLA_INLINE CLA_REAL cla_near_reciprocal(CLA_REAL x)
+{
+    if (sizeof(CLA_REAL) == 4) {
+        float y;
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"((float)x));
+        return y;
+    }
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"((double)x));
+    const double error = fma(-(double)x, y, 1.0);
+    return fma(y, fma(error, error, error), y);
+}
+#endif
 /* The halves of a number's bits; floats have nothing in the low one. */
 CLA_INLINE int cla_high(CLA_REAL x)
 {
