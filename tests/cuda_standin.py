@@ -29,6 +29,9 @@ class Machine:
 
     def __init__(self, device):
         self.queue = new_queue(device)
+        # Kernels for GPUs have loops unrolled, which drivers of CPUs take two minutes to optimize; some PoCLs abort
+        # if they are not to.
+        self.fast = ["-cl-opt-disable"] if "PoCL 3.0" in device.platform.version else []
         self.buffer = cl.Buffer(self.queue.context, cl.mem_flags.READ_WRITE, SIZE)
         self.words = itertools.count(PAGE, PAGE)  # in front of all arrays
         self.top, self.live, self.launched, self.is_capturing = FIRST, 0, [], False
@@ -65,8 +68,7 @@ class Machine:
         source, options = json.loads(code)
         built = cl.Program(self.queue.context, source)  # of a cached one some drivers don't know the arguments
         try:
-            # Kernels for GPUs have loops unrolled, which take drivers of CPUs up to two minutes to optimize.
-            return built.build([*options, "-cl-kernel-arg-info", "-cl-opt-disable"], cache_dir=False)
+            return built.build([*options, "-cl-kernel-arg-info", *self.fast], cache_dir=False)
         except cl.RuntimeError as error:  # warps' instructions do not build here
             raise RuntimeError(str(error)) from None
 
