@@ -39,7 +39,7 @@ GROUP = 32  # work-items of a work-group
 ROOM = 26 * 1024  # bytes of local memory, at most: with more, a compute unit has few work-groups
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 AT_A_TIME = 2048  # matrices for which there is room in global memory
-TOGETHER = 3  # rows to which one kernel finds singular values as fast as several
+TOGETHER = {4: 3, 8: 4}  # rows to which one kernel finds singular values as fast as several, by bytes of real numbers
 BETWEEN = 32  # matrices whose numbers are next to each other between two kernels
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -229,13 +229,13 @@ def chained(function, options, device, number, computed, found) -> Shape:
     """Kernels for singular values without vectors, with what was `found` after them for least squares, or that."""
     outcome = found.macros.get("OUTCOME")
     m, n = number.get("m", 0), number["n"]
-    gains = max(m, n) > TOGETHER and (outcome == 1 or (outcome == 3 and m >= n))
+    item = REAL[computed.char].itemsize
+    gains = max(m, n) > TOGETHER[item] and (outcome == 1 or (outcome == 3 and m >= n))
     teams = grid(function, options, device, number, computed) if gains else {}
     if not teams:
         return found
     thin, sizes = min(m, n), {"OUTCOME": outcome, "M": max(m, n), "N": min(m, n)}
     between = 2 * thin + 1
-    item = REAL[computed.char].itemsize
     matrices = next(count for count in (32, 16, 8) if count * between * item <= LOCAL_BYTES)
     values = sizes | {"MATRICES": matrices, "CLA_WARP": int(teams["CLA_WARP"] > 0)}
     teams |= sizes | {"WIDE": int(m < n)}
