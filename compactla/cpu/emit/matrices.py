@@ -8,7 +8,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
@@ -82,6 +82,9 @@ class MatrixModel(models.StructModel):
         super().__init__(dmm, matrix, members)
 
 
+OPAQUE = binding.llvm_version_info[0] >= 17  # whether LLVM's pointers don't say what they point to
+
+
 def shifted(builder: ir.IRBuilder, pointer: Any, offset: IntOrIndex, element: Any, to: Any = None) -> Any:
     """The pointer, by so many numbers of an LLVM type behind; `to` what it points there, by default as before."""
     offset, result = value_of(offset), pointer.type if to is None else pointer_to(to)
@@ -89,8 +92,11 @@ def shifted(builder: ir.IRBuilder, pointer: Any, offset: IntOrIndex, element: An
     def there():
         if isinstance(offset, ir.Constant) and offset.constant == 0:
             return builder.bitcast(pointer, result)
+        if not OPAQUE:
+            found = builder.gep(builder.bitcast(pointer, pointer_to(element)), [offset], source_etype=element)
+            return builder.bitcast(found, result)
         found = builder.gep(pointer, [offset], source_etype=element)
-        found.type = result  # llvmlite tells pointers apart, LLVM does not
+        found.type = result  # llvmlite tells pointers apart
         return found
 
     return once(builder, (pointer, offset, element, result), there)
