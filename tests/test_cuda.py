@@ -195,7 +195,9 @@ def live(library):
     return library.machine.live if library.name == "stand-in" else 0
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in SPECTRAL else name for name in CALLS])
+@pytest.mark.parametrize(
+    "name", [name if name in ("solve", "one", "kron, out", "gemm") else slow(name) for name in CALLS]
+)
 def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
     """From the third call on, with arrays elsewhere, only kernels are launched."""
     call, expected = CALLS[name]
@@ -219,7 +221,7 @@ def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
     assert live(library) == before + constants
 
 
-@pytest.mark.parametrize("name", ON_PACKS)
+@pytest.mark.parametrize("name", [name if name in ("geqrf", "copy") else slow(name) for name in ON_PACKS])
 def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, name):
     """Results of packs elsewhere in memory are those of packs on the CPU, without another look at the routine."""
     call, kept, before = ON_PACKS[name], [], live(library)

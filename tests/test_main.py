@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from cases import slow
 from compactla.__main__ import Solve, import_pyplot, main, plot
 from compactla.cli.files import read_system
 from systems import convection_diffusion
@@ -182,7 +183,7 @@ def test_interrupted(capsys, monkeypatch, args, works):
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "err"), [("| true", 141, ""), ("2>&-", 0, ""), (">&-", 0, ""), ("<&-", 0, "")]
+    ("redirection", "code", "err"), [("| true", 141, ""), ("2>&-", 0, ""), slow(">&-", 0, ""), slow("<&-", 0, "")]
 )
 def test_streams_that_are_closed(system, redirection, code, err):
     command = f"set -o pipefail; '{sys.executable}' -m compactla solve system.npz {redirection}"
