@@ -114,16 +114,20 @@ CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) equal += LU_SIZE_BITS(u) == most; \
         exact |= equal > 1 || (which & (which - 1)) != 0; \
     } \
-    if (cla_which(exact)) { \
+    const uint exacts = cla_which(exact); \
+    if (exacts) { /* in the whole warp, but for the teams that need it: others keep their bits */ \
         CLA_REAL size[OWN_ROWS]; \
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) size[u] = cla_lane_abs1(w[u][s]); \
-        first = cla_first_of(cla_find_pivot(size, place, dead, found)); \
-        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
-            better = found[u] ? u : better; \
-            largest = cla_lane_select(found[u], w[u][s], largest); \
+        const int foremost = cla_first_of(cla_find_pivot(size, place, dead, found)); \
+        if (exacts & cla_team(P)) { \
+            first = foremost; \
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+                better = found[u] ? u : better; \
+                largest = cla_lane_select(found[u], w[u][s], largest); \
+            } \
+            own = cla_lane_is_zero(largest) ? cla_lane_real(1) : cla_lane_recip(largest); \
+            if (get_local_id(0) % 32 == first && cla_lane_is_zero(largest) && !singular[team]) singular[team] = k + 1; \
         } \
-        own = cla_lane_is_zero(largest) ? cla_lane_real(1) : cla_lane_recip(largest); \
-        if (get_local_id(0) % 32 == first && cla_lane_is_zero(largest) && !singular[team]) singular[team] = k + 1; \
     } \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) found[u] = get_local_id(0) % 32 == first && better == u; \
     CLA_UNROLL for (int j = 0; j < TURNS; j++) { \
