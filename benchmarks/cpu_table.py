@@ -9,8 +9,6 @@ cache of kernels and needs no quiet machine. asv itself would take hours, as it 
 import argparse
 import functools
 import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable
 from itertools import product
@@ -27,9 +25,9 @@ from compactla import linalg
 from compactla.bench import cases, timing, turns
 from compactla.oracle import THRESHOLD
 
-from . import ROOT, common
+from . import common
 from .linalg import one_by_one
-from .record import RESULTS, record
+from .record import RESULTS, record_here
 from .torch_linalg import DTYPES, ORDERS
 from .torch_linalg_cases import CASES, COLUMNS
 
@@ -253,9 +251,7 @@ def recorded(found, machine, folder):
     names, orders = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 2))
     values = {"track_time_per_matrix": time_of, "track_fraction_of_bound": of_ours("fraction")}
     values["track_fraction_spread"] = of_ours("spread")
-    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
-    python = ".".join(platform.python_version_tuple()[:2])
-    record("cpu_table.OnCPU", [LIBRARIES, names, DTYPES, orders], values, commit, machine, python, folder)
+    record_here("cpu_table.OnCPU", [LIBRARIES, names, DTYPES, orders], values, machine, folder)
 
 
 def main():

@@ -1,6 +1,7 @@
 """Files of asv's results, of what programs measured that take all sizes in one process, as asv does not."""
 
 import json
+import platform
 import subprocess
 from itertools import product
 from math import nan
@@ -11,7 +12,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def record(benchmark, params, values, commit, machine, python, folder=RESULTS):
-    """Write a file of asv's results.
+    """Write a file of asv's results, or add to the one of that commit.
 
     Parameters
     ----------
@@ -30,7 +31,12 @@ def record(benchmark, params, values, commit, machine, python, folder=RESULTS):
     date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
     about = json.loads((folder / "asv" / machine / "machine.json").read_text())
     known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
-    results = Results(known, {}, commit, date, python, f"existing-py{python}", {})
+    environment = f"existing-py{python}"
+    file = folder / "asv" / machine / f"{commit[:8]}-{environment}.json"
+    if file.is_file():
+        results = Results.load(str(file))
+    else:
+        results = Results(known, {}, commit, date, python, environment, {})
     for name, value in values.items():
         found = [value(*key) for key in product(*params)]
         numbers, none = [nan if x is None else common.rounded(x) for x in found], [None] * len(found)
@@ -38,3 +44,9 @@ def record(benchmark, params, values, commit, machine, python, folder=RESULTS):
         described["params"] = [[repr(x) for x in column] for column in params]
         results.add_result(described, BenchmarkResult(numbers, none, none, 0, "", None))
     results.save(str(folder / "asv"))
+
+
+def record_here(benchmark, params, values, machine, folder=RESULTS):
+    """As `record`, for the commit that is checked out and the Python that runs."""
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    record(benchmark, params, values, commit, machine, ".".join(platform.python_version_tuple()[:2]), folder)

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from . import ROOT, report_tables
+from . import ROOT, report_scaling, report_tables
 from .report_plots import draw
 from .report_results import DEVICES, read_machines
 
@@ -38,6 +38,10 @@ TITLES = {
     "lines": "Lines of 128 blocks on",
     "stacks": "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in",
     "preconditioner": "The line preconditioner, compared with SuperLU and PyAMG",
+    "weak scaling": "The line preconditioner in PETSc, on more ranks",
+    "network": "What two ranks of PETSc take to talk",
+    "scaling model": "A model of the line preconditioner on many ranks: efficiency",
+    "dask": "Three gigabytes of 8 x 8 systems in blocks, with two workers of Dask",
 }
 
 
@@ -52,6 +56,7 @@ def pieces_of(machine):
     for dtype in ("float64", "float32"):
         pieces[f"stacks {name} {dtype}"] = report_tables.stacks(machine, dtype)
     pieces[f"preconditioner {name}"] = report_tables.preconditioner(machine)
+    pieces |= {f"{piece} {name}": make(machine) for piece, make in report_scaling.PIECES.items()}
     return {piece: text for piece, text in pieces.items() if text}
 
 

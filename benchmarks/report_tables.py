@@ -35,7 +35,7 @@ def table(machine, header, rows, names=1):
     commits = sorted({*COMMIT.findall(text)}, key=lambda commit: (runs[commit].date, commit), reverse=True)
     marks = dict(zip(commits, MARKS, strict=False))
     used = [f"{marks[commit]} `{commit[:8]}` of {runs[commit].date}".strip() for commit in commits]
-    passed = re.search(r"(1[1-9]\d|10[2-9])±", text), re.search(r"(1[1-9]\d|10[2-9])%", text)
+    passed = re.search(r"(1[1-9]\d|10[2-9])±\d+%", text), re.search(r"(1[1-9]\d|10[2-9])%", text)
     notes = [
         f"Commit {', '.join(used)}.\n",
         *(why for found, why in zip(passed, (PASSED, APART), strict=True) if found),

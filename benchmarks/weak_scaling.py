@@ -1,18 +1,20 @@
 """Weak scaling of the line preconditioner in PETSc: as many rows for each rank, on more and more ranks.
 
-    python benchmarks/weak_scaling.py --ranks 1 2 4            # starts mpirun for each, pinned to cores
-    mpirun -n 4 python benchmarks/weak_scaling.py              # a row of the table; under srun as well
+    python -m benchmarks.weak_scaling --ranks 1 2 4            # starts mpirun for each, pinned to cores
+    mpirun -n 4 python benchmarks/weak_scaling.py              # one of these runs, as JSON; under srun as well
 
 Convection-diffusion of b quantities in a box of thin layers: lines go from bottom to top, and a rank owns whole ones.
 A step is what a time step or one of Newton's takes: new values, factors of them, and GMRES to a residual of 1e-6.
 
-Each rank has as many threads as are asked for, one by default, whatever the environment says; threads and lines in the
-table are those of a rank. Times are those of the slowest rank, the median of five, after a first one: that compiles,
-and its memory is new. By default a rank has 49,152 unknowns, then 196,608 and 786,432.
+Each rank has as many threads as are asked for, one by default, whatever the environment says. Times are those of the
+slowest rank, in ms: the median of five, after a first one, which compiles, and whose memory is new. By default a rank
+has 49,152 unknowns, then 196,608 and 786,432. Two ranks also measure what they take to exchange vectors and to sum.
+With ``--machine NAME`` all that joins asv's results of a machine, and `benchmarks.report` makes tables of it.
 """
 
 import argparse
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -23,9 +25,8 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 import scipy.sparse
 
-HEADER = """\
-| ranks | threads | unknowns | lines | set up, ms | factor, ms | apply, ms | iterations | step, ms | efficiency |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+PARTS = ["set_up", "factor", "apply", "step"]  # of a step, and all of it
+CALLS = 100  # in each time of a network
 
 
 def main():
@@ -34,6 +35,7 @@ def main():
     parser.add_argument(
         "--mpirun", default="mpirun --bind-to core", help="what starts the ranks (default: %(default)s)"
     )
+    parser.add_argument("--python", default=sys.executable, help="that has petsc4py (default: this one)")
     parser.add_argument(
         "--lines",
         type=int,
@@ -44,6 +46,7 @@ def main():
     parser.add_argument("--length", type=int, default=64, help="block rows of a line (default: 64)")
     parser.add_argument("--block-size", type=int, default=3, help="(default: 3)")
     parser.add_argument("--threads", type=int, default=1, help="of each rank (default: 1)")
+    parser.add_argument("--machine", metavar="NAME", help="add the results to those of this machine")
     args = parser.parse_args()
     if args.ranks is None:
         measure(args)
@@ -52,20 +55,27 @@ def main():
 
 
 def start(args):
-    """The table: a run of mpirun for each of its rows."""
-    print(HEADER)
+    """Run mpirun for each size and number of ranks; print the times, and the time on the first ranks over each."""
+    found, first = {}, {}
     sizes = ["--length", args.length, "--block-size", args.block_size, "--threads", args.threads]
-    first: dict[int, float] = {}
     for lines, ranks in itertools.product(args.lines, args.ranks):
-        command = [*args.mpirun.split(), "-n", ranks, sys.executable, __file__, "--lines", lines, *sizes]
-        *cells, step = row(subprocess.run(list(map(str, command)), check=True, stdout=-1, text=True).stdout)
-        efficiency = first.setdefault(lines, float(step)) / float(step)
-        print("|", " | ".join([*cells, step, f"{efficiency:.0%}"]), "|", flush=True)
+        command = [*args.mpirun.split(), "-n", ranks, args.python, __file__, "--lines", lines, *sizes]
+        run = json.loads(subprocess.run(list(map(str, command)), check=True, stdout=-1, text=True).stdout)
+        found[ranks, lines, args.length, args.block_size] = run
+        efficiency = first.setdefault(lines, run["step"]) / run["step"]
+        print(run, f"efficiency: {efficiency:.0%}", flush=True)
+    if args.machine:
+        recorded(found, args.machine)
 
 
-def row(output):
-    """The cells of the row that a run has printed."""
-    return next(line for line in output.splitlines() if line.startswith("|")).strip("| ").split(" | ")
+def recorded(found, machine):
+    """Add what was measured to asv's results of a machine, for the commit that is checked out."""
+    from .record import record_here
+
+    params = [sorted(set(column)) for column in zip(*found, strict=True)]
+    names = dict.fromkeys(name for run in found.values() for name in run)
+    values = {f"track_{name}": lambda *key, name=name: found.get(key, {}).get(name) for name in names}
+    record_here("weak_scaling.Lines", params, values, machine)
 
 
 def own_rows(rank, ranks, nx, ny, nz, b):
@@ -85,11 +95,9 @@ def own_rows(rank, ranks, nx, ny, nz, b):
 
 
 def measure(args):
-    """Measure one row of the table, for the ranks of this run."""
+    """Measure one size, on the ranks of this run."""
     os.environ["NUMBA_NUM_THREADS"] = str(args.threads)  # before compactla is imported
     from petsc4py import PETSc
-
-    from compactla.cpu.threads.sharing import THREADS
 
     comm, b, side = PETSc.COMM_WORLD, args.block_size, args.lines[0]
     rows = own_rows(comm.rank, comm.size, side, side, args.length, b)
@@ -108,17 +116,6 @@ def measure(args):
     ksp.pc.setPythonType("compactla.petsc.LinePC")
     ksp.setFromOptions()
 
-    def timed(call):
-        """The median of the times of the slowest rank, in ms."""
-        times = []
-        for _ in range(5):
-            comm.barrier()
-            start = PETSc.Log.getTime()
-            call()
-            clock = PETSc.Vec().createWithArray(np.array([PETSc.Log.getTime() - start]), size=(1, None), comm=comm)
-            times.append(clock.max()[1])
-        return 1e3 * np.median(times)
-
     def factor():
         A.shift(0.1)
         ksp.pc.setUp()
@@ -134,14 +131,54 @@ def measure(args):
         context.P = None
         factor()
 
-    # the parts of a step, then whole steps
-    times = [timed(set_up), timed(factor), timed(lambda: ksp.pc.apply(rhs, x))]
-    whole = timed(step)
-    milliseconds = [f"{t:.3g}" for t in times]
-    sizes = [comm.size, THREADS, A.getSize()[0], len(context.P.info)]
-    cells = [*sizes, *milliseconds, ksp.getIterationNumber(), f"{whole:.4g}"]
+    calls = [set_up, factor, lambda: ksp.pc.apply(rhs, x), step]
+    times = [slowest(call, comm) for call in calls]
+    found = dict(zip(PARTS, (1e3 * np.median(t) for t in times), strict=True))
+    found["spread"] = np.diff(np.quantile(times[-1], [0.25, 0.75]))[0] / 2 * 1e3
+    found["iterations"] = ksp.getIterationNumber()
+    if comm.size == 2:
+        found |= network(comm, side * args.length * b)
     if not comm.rank:
-        print("|", " | ".join(map(str, cells)), "|", flush=True)
+        print(json.dumps({name: float(f"{value:.4g}") for name, value in found.items()}), flush=True)
+
+
+def slowest(call, comm):
+    """Five times of the slowest rank, in seconds."""
+    from petsc4py import PETSc
+
+    times = []
+    for _ in range(5):
+        comm.barrier()
+        start = PETSc.Log.getTime()
+        call()
+        clock = PETSc.Vec().createWithArray(np.array([PETSc.Log.getTime() - start]), size=(1, None), comm=comm)
+        times.append(clock.max()[1])
+    return times
+
+
+def network(comm, n):
+    """What it takes two ranks to exchange a number, to exchange `n`, and to sum one of each, in us."""
+    from petsc4py import PETSc
+
+    def us(call, comm):
+        def calls():
+            for _ in range(CALLS):
+                call()
+
+        return 1e6 * np.median(slowest(calls, comm)) / CALLS
+
+    def exchange(n):
+        mine, theirs = PETSc.Vec().createMPI((n, None), comm=comm), PETSc.Vec().createSeq(n)
+        first = n * (1 - comm.rank)
+        scatter = PETSc.Scatter().create(mine, PETSc.IS().createStride(n, first), theirs, PETSc.IS().createStride(n))
+        return us(lambda: scatter.scatter(mine, theirs), comm)
+
+    def dot(comm):
+        x = PETSc.Vec().createMPI((1, None), comm=comm)
+        return us(lambda: x.dot(x), PETSc.COMM_WORLD)
+
+    alone = dot(PETSc.COMM_SELF)
+    return {"exchange_of_one": exchange(1), "exchange": exchange(n), "reduction": dot(comm) - alone}
 
 
 if __name__ == "__main__":

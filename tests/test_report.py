@@ -148,7 +148,14 @@ def written(tmp_path_factory):
         "precond.Precond.peakmem_setup": {("numba:1", "sherman5"): 250_000_000},
         "precond.Precond.track_iterations": {("numba:1", "sherman5"): 136},
         "precond.Peers.time_scipy_factor": {("sherman5",): 5e-3},
+        "dask_blocks.Blocks.track_seconds": {("compactla",): 18.8, ("numpy",): 22.5},
+        "dask_blocks.Blocks.track_share": {("compactla",): 0.12},
     }
+    # Two ranks lose 6 of 106 ms; 3 of them are 3 times an exchange of .5 ms and 2 sums of .25.
+    of_ranks = {"step": (100, 106), "spread": (1, 2), "factor": (7, 8), "iterations": (2, 2)}
+    of_ranks |= {"exchange_of_one": (None, 2), "exchange": (None, 500), "reduction": (None, 250)}
+    for what, (one, two) in of_ranks.items():
+        new[f"weak_scaling.Lines.track_{what}"] = {(1, 16, 64, 3): one, (2, 16, 64, 3): two}
     write(folder, "box", OLD, old)
     write(folder, "box", NEW, new, failed=["trsm.TrsmSpeed.track_gflops"])
     write(folder, "bare", NEW, {"startup.Process.timeraw_import": {(): 1.0}})
@@ -177,6 +184,11 @@ def test_the_tables(written):
     assert rows["Bandwidth", "`opencl:gpu`, memory"] == ["", "4277", "", "", ""]
     assert "| `numba:1` |  |  | 0.0412 ms | 136 | 250 MB |" in page
     assert "| SciPy SuperLU |  | 5.00 ms |  |  |  |" in page
+    assert "| 2 | 49,152 |  | 8.00 |  | 2 | 106±2.00 | 0.94 |" in page
+    assert "| 49,152 | 25 | 2.00 | 500 | 0.0492 | 250 |" in page
+    # 16 ranks: 4 neighbours and 8 sums, 3 times 4 ms; ten times as long: 120.
+    assert "| 16 | 0.87, 0.45 |" in page
+    assert "| `linalg.solve` | 18.8 | 12% |" in page
     assert not {"nan", "None", "inf "} & set(page.replace("|", " ").split())
 
 
