@@ -27,7 +27,7 @@ bandwidth) allows. This is the median of rounds in which the call takes turns wi
 bandwidth, and 2 % is half the distance between the quartiles. The fastest of the other libraries takes 6.1 times as
 long in the same run: NumPy, SciPy and MKL's compact routines beside one thread, cuBLAS and PyTorch beside the GPU.
 Without a ±, the peak and the bandwidth are those of the first minute of the run. Then the fraction is as uncertain as a
-shared machine is unsteady: by 40 % at worst.
+shared machine is unsteady.
 
 Batches have 16384 matrices, and fill half a gigabyte on the GPU.
 """

@@ -34,6 +34,21 @@ def headings(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+TYPED = re.compile(
+    r"^\|.*\| *\d[\d.]*(±\d+)? ?(%|x|s)? *\||\d ?(ns|us|ms|GB/s|GFlop/s)\b|\d times as (fast|long)"
+    r"|\d ?% (faster|slower)|(half|third|quarter|fifth|eighth|ninth|tenth|twentieth|hundredth)s? of the time",
+    re.MULTILINE,
+)
+FREE = "compactla/CHANGELOG.md", "benchmarks/README.md", "benchmarks/results/README.md"  # of old times, of definitions
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {*FREE}))
+def test_no_figure_is_typed(page):
+    """What was measured stands between the marks of `benchmarks.report`, in tables and in sentences."""
+    typed = re.sub(r"<!-- report: .*?<!-- end -->", "", PAGES[page], flags=re.DOTALL)
+    assert not [found[0] for found in TYPED.finditer(typed)]
+
+
 PROGRAMS = [pytest.param(page, marks=[pytest.mark.slow] * (page not in FAST)) for page in PAGES if blocks(page)]
 
 

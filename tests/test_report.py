@@ -251,18 +251,6 @@ def test_the_pages_are_of_the_results():
             assert text == tables[name], f"{name}: run `python -m benchmarks.report`"
 
 
-MEASURED = re.compile(r"\| *\d[\d.]*(±\d+)?( ?(%|x|ms|us|ns|s|GB/s|GFlop/s))? *\|")
-
-
-@pytest.mark.parametrize("page", ["", "gpu", "linalg", "lines", "bands", "kron", "sparse", "krylov", "PERFORMANCE"])
-def test_no_table_is_typed(page):
-    """Tables with numbers are those that the report makes."""
-    known = {"": "README.md", "PERFORMANCE": "benchmarks/PERFORMANCE.md"}
-    text = (ROOT / known.get(page, f"compactla/{page}/README.md")).read_text()
-    typed = re.sub(r"<!-- report: .*?<!-- end -->", "", text, flags=re.DOTALL)
-    assert not [line for line in typed.splitlines() if line.startswith("|") and MEASURED.search(line)]
-
-
 DISCOVERED = """
 import json, sys
 from asv_runner.discovery import disc_benchmarks
