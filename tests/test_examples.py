@@ -29,7 +29,7 @@ def channel():
 def test_grid(channel):
     heights = np.diff(channel.y)
     np.testing.assert_allclose(heights[1:] / heights[:-1], heights[1] / heights[0])
-    np.testing.assert_allclose([heights[0], channel.y[-1]], [hot_wall.LOWEST, hot_wall.HEIGHT])
+    assert heights[0] < hot_wall.HEIGHT / 500 and np.isclose(channel.y[-1], hot_wall.HEIGHT)
 
 
 def test_transport(channel):
@@ -110,8 +110,7 @@ def test_kabsch(capsys, tmp_path):
 
 
 def test_rotations_without_noise(rng):
-    points = kabsch.molecule(7, rng)
-    seen, turns = kabsch.frames(points, 50, 0, rng)
+    points, seen, turns = kabsch.frames(7, 50, 0, rng)
     R, distance, mirrored = kabsch.align(np.linalg, points, seen)
     np.testing.assert_allclose(R, turns, atol=1e-12)
     assert distance.max() < 1e-6 and not mirrored.any()

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array as cla
+from pyopencl.array import to_device
 from scipy.sparse import bsr_array
 
 from compactla import LinePreconditioner
@@ -21,7 +21,7 @@ from compactla.krylov import SparseMatrix, bicgstab
 def pseudo_time(queue, M, lines, rhs, shifts=(1.0, 0.1, 0.0)):
     """Solve (M + t diag(M)) x = rhs for every shift t; yields t, x and the report."""
     A, P = SparseMatrix(M, queue), LinePreconditioner(M, lines, queue=queue)
-    data, b, diagonal = A.data.copy(), cla.to_device(queue, rhs), cla.to_device(queue, only_diagonal(M))
+    data, b, diagonal = (to_device(queue, x) for x in (M.data, rhs, only_diagonal(M)))
     for t in shifts:
         A.data = data + t * diagonal
         P.update(A.data)  # from the device: nothing of it passes through the host
@@ -50,7 +50,7 @@ def main(argv=None):
         residual = np.linalg.norm(rhs - shifted @ x.get()) / np.linalg.norm(rhs)
         print(f"shift {t:4.1f}: {report.iterations:3d} steps, relative residual {residual:.1e}")
         histories[f"t = {t:g}"] = report.history
-    solve = partial(bicgstab, SparseMatrix(M, queue), cla.to_device(queue, rhs), maxiter=500)
+    solve = partial(bicgstab, SparseMatrix(M, queue), to_device(queue, rhs), maxiter=500)
     parts = {"lines": lines, "diagonal blocks": np.arange(M.shape[0] // M.blocksize[0])[:, None]}
     ways = {name: partial(solve, M=LinePreconditioner(M, rows, queue=queue)) for name, rows in parts.items()}
     for name, (_, report) in compare(ways, rounds=3)[0].items():

@@ -17,82 +17,69 @@ import compactla as cla
 from compactla.examples.beside import arguments, compare, drawing
 
 
-class Plate:
-    """A field with a conductivity in every cell, whose edges let no heat through, in steps of length dt."""
-
-    def __init__(self, conductivity, dt):
-        self.faces = [dt / 2 * faces(conductivity, axis) for axis in (0, 1)]
-        self.systems = [cla.Tridiag(*implicit(k, axis), pivoting=False, axis=axis) for axis, k in enumerate(self.faces)]
-        for system in self.systems:
-            system.factor()
-
-    def step(self, u):
-        """The field after a step."""
-        for axis, system in enumerate(self.systems):
-            u = explicit(self.faces[1 - axis], 1 - axis, u)
-            system.solve(u, axis=axis, out=u)
-        return u
-
-
-def faces(conductivity, axis):
-    """Harmonic means of neighbours along an axis."""
-    k = np.moveaxis(conductivity, axis, 0)
-    return np.moveaxis(2 / (1 / k[1:] + 1 / k[:-1]), 0, axis)
-
-
-def padded(k, axis):
-    """Faces below each cell along an axis, and above; there are none at the edges."""
-    low, high = np.zeros((2, 2, 2), int)
-    low[axis, 0] = high[axis, 1] = 1
-    return np.pad(k, low), np.pad(k, high)
-
-
-def implicit(k, axis):
-    """The diagonals of I + X."""
-    return -k, 1 + sum(padded(k, axis)), -k
-
-
-def explicit(k, axis, u):
-    """(I - X) u."""
-    below, above = padded(k * np.diff(u, axis=axis), axis)
-    return u + above - below
-
-
-def thomas(lower, diag, upper, u):
-    """Thomas' algorithm in NumPy, for all systems along the first axis at once."""
-    n, steps, x = len(diag), np.empty_like(upper), u.copy()
-    pivot = diag[0]
-    for k in range(n - 1):
-        x[k] /= pivot
-        steps[k] = upper[k] / pivot
-        pivot = diag[k + 1] - lower[k] * steps[k]
-        x[k + 1] -= lower[k] * x[k]
-    x[-1] /= pivot
-    for k in reversed(range(n - 1)):
-        x[k] -= steps[k] * x[k + 1]
-    return x
-
-
-def holes(nx, ny, count, rng):
+def plate(nx, ny, rng, count=30):
     """Conductivities of a plate with round holes."""
-    x, y = np.meshgrid(np.arange(nx), np.arange(ny), indexing="ij")
-    conductivity = np.ones((nx, ny))
+    x, y, conductivity = np.arange(nx)[:, None], np.arange(ny), np.ones((nx, ny))
     for i, j, r in rng.uniform([0, 0, 0.01 * nx], [nx, ny, 0.05 * nx], (count, 3)):
         conductivity[(x - i) ** 2 + (y - j) ** 2 < r**2] = 1e-4
     return conductivity
 
 
+def implicit(k, axis):
+    """The diagonals of I + X, for conductivities k between neighbours: nothing goes through the edges."""
+    low, high = np.zeros((2, 2, 2), int)
+    low[axis, 0] = high[axis, 1] = 1
+    return -k, 1 + np.pad(k, low) + np.pad(k, high), -k
+
+
+def explicit(k, axis, u):
+    """(I - X) u."""
+    return u + np.diff(k * np.diff(u, axis=axis), axis=axis, prepend=0, append=0)
+
+
+def half_steps(conductivity, dt):
+    """For each axis, conductivities between neighbours, the lesser of both, and the system along it, factored."""
+    parts = []
+    for axis in (0, 1):
+        c = np.moveaxis(conductivity, axis, 0)
+        k = dt / 2 * np.moveaxis(np.minimum(c[1:], c[:-1]), 0, axis)
+        system = cla.Tridiag(*implicit(k, axis), pivoting=False, axis=axis)
+        system.factor()
+        parts.append((k, system))
+    return parts
+
+
+def step(u, parts):
+    for axis, (_, system) in enumerate(parts):
+        u = explicit(parts[1 - axis][0], 1 - axis, u)
+        system.solve(u, axis=axis, out=u)
+    return u
+
+
+def thomas(lower, diag, upper, u):
+    """Thomas' algorithm in NumPy, for all systems along the first axis at once."""
+    pivot, x = diag.copy(), u.copy()
+    for k in range(1, len(u)):
+        factor = lower[k - 1] / pivot[k - 1]
+        pivot[k] -= factor * upper[k - 1]
+        x[k] -= factor * x[k - 1]
+    x[-1] /= pivot[-1]
+    for k in reversed(range(len(u) - 1)):
+        x[k] = (x[k] - upper[k] * x[k + 1]) / pivot[k]
+    return x
+
+
 def main(argv=None):
     args = arguments(__doc__, argv, cells=(600, 400), steps=200, dt=50.0)
-    conductivity = holes(*args.cells, 30, np.random.default_rng(1955))
-    plate = Plate(conductivity, args.dt)
+    conductivity = plate(*args.cells, np.random.default_rng(1955))
+    parts = half_steps(conductivity, args.dt)
     u = np.exp(-((np.arange(args.cells[0]) * 10 / args.cells[0]) ** 2))[:, None] * np.ones(args.cells)
     heat = u.sum()
     for _ in range(args.steps):
-        u = plate.step(u)
+        u = step(u, parts)
     print(f"after {args.steps} steps, heat is kept to {abs(u.sum() / heat - 1):.0e}")
-    for axis, system in enumerate(plate.systems):  # Thomas' algorithm gets arrays that are turned already
-        turned = [np.moveaxis(a, axis, 0).copy() for a in (*implicit(plate.faces[axis], axis), u)]
+    for axis, (k, system) in enumerate(parts):  # Thomas' algorithm gets arrays that are turned already
+        turned = [np.moveaxis(a, axis, 0).copy() for a in (*implicit(k, axis), u)]
         ours = f"sweep along axis {axis}"
         ways = {ours: partial(system.solve, u, axis=axis), "Thomas' algorithm in NumPy": partial(thomas, *turned)}
         x, y = compare(ways)[0].values()
@@ -100,9 +87,8 @@ def main(argv=None):
     if args.plot:
         with drawing(args.plot, columns=1) as (figure, axes):
             field = np.where(conductivity < 1, np.nan, u).T
-            colors = axes.imshow(field, cmap="inferno", origin="lower")
+            figure.colorbar(axes.imshow(field, cmap="inferno", origin="lower"), label="temperature")
             axes.contour(field, levels=12, colors="white", linewidths=0.5)
-            figure.colorbar(colors, label="temperature")
             axes.set(title="heat flows around holes")
 
 

@@ -17,13 +17,13 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import brentq
 
 import compactla as cla
 from compactla.examples.beside import arguments, compare, draw_residuals, drawing
 from compactla.krylov import gmres
 
-LENGTH, HEIGHT, LOWEST = 4.0, 1.0, 1e-4  # of the channel, and of the cells at the wall
+LENGTH, HEIGHT = 4.0, 1.0  # of the channel
+STRETCH = 7.0  # the logarithm of how many times as high the highest cells are as the lowest, at the wall
 DIFFUSIVITY = np.array([1.0e-3, 1.6e-3, 2.0e-3])  # of F, O and T
 INFLOW = np.array([1.0, 1.0, 0.0])
 HOT = 1.0  # temperature of the wall past a quarter of its length; before, it is as cold as what flows in
@@ -34,7 +34,8 @@ class Channel:
     """The equations on a grid of nx x ny cells, numbered from the wall outwards, column by column."""
 
     def __init__(self, nx, ny):
-        self.x, self.y = np.linspace(0, LENGTH, nx + 1), stretched(HEIGHT, LOWEST, ny)
+        self.x = np.linspace(0, LENGTH, nx + 1)
+        self.y = HEIGHT * np.expm1(STRETCH * np.linspace(0, 1, ny + 1)) / np.expm1(STRETCH)
         high = np.diff(self.y)
         center = self.y[1:] - high / 2
         velocity = center * (2 - center)
@@ -78,12 +79,6 @@ def first_system(nx, ny, dt=0.1):
     """Matrix and right-hand side of the first step of Newton's method."""
     channel, q = Channel(nx, ny), np.tile(INFLOW, (nx * ny, 1))
     return channel.jacobian(q, dt), -channel.residual(q, q, dt).ravel()
-
-
-def stretched(height, lowest, n):
-    """Faces of n cells whose heights grow by the same factor, from `lowest` on."""
-    growth = brentq(lambda g: lowest * (g**n - 1) - height * (g - 1), 1 + 1e-6, 10)
-    return np.append(0, lowest * np.cumsum(growth ** np.arange(n)))
 
 
 def diffusion(faces):
@@ -140,7 +135,7 @@ def main(argv=None):
             left.contour(x, y, field[0], [0.5], colors="white")
             left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall")
             left.set_ylabel("from the wall")
-            left.set_yscale("symlog", linthresh=LOWEST * 10)
+            left.set_yscale("symlog", linthresh=10 * channel.y[1])
             draw_residuals(right, histories, "the last linear system")
 
 

@@ -14,18 +14,14 @@ import numpy as np
 from compactla.examples.beside import arguments, beside_numpy, drawing
 
 
-def molecule(atoms, rng):
-    """Points that lie almost in a plane, around the origin."""
+def frames(atoms, count, noise, rng):
+    """A molecule, almost in a plane around the origin; frames; and rotations, which turn it to where it is there."""
     points = rng.uniform(-1, 1, (atoms, 3)) * np.array([5, 3, 0.1])
-    return points - points.mean(axis=0)
-
-
-def frames(points, count, noise, rng):
-    """Frames of a molecule, and their rotations, which turn the molecule to where it is in a frame."""
+    points -= points.mean(axis=0)
     Q, _ = np.linalg.qr(rng.standard_normal((count, 3, 3)))
     turns = Q * np.sign(np.linalg.det(Q))[:, None, None]
     moved = points @ turns.swapaxes(1, 2) + 10 * rng.standard_normal((count, 1, 3))
-    return moved + noise * rng.standard_normal(moved.shape), turns
+    return points, moved + noise * rng.standard_normal(moved.shape), turns
 
 
 def align(linalg, points, seen):
@@ -41,9 +37,7 @@ def align(linalg, points, seen):
 
 def main(argv=None):
     args = arguments(__doc__, argv, frames=50000, atoms=12, noise=0.2)
-    rng = np.random.default_rng(1976)
-    points = molecule(args.atoms, rng)
-    seen, turns = frames(points, args.frames, args.noise, rng)
+    points, seen, turns = frames(args.atoms, args.frames, args.noise, np.random.default_rng(1976))
     (R, distance, mirrored), theirs = beside_numpy(lambda linalg: align(linalg, points, seen))
     expected = args.noise * np.sqrt(3 - 6 / args.atoms)
     print(f"rotations differ by {abs(R - theirs[0]).max():.1e}")
