@@ -68,6 +68,7 @@ class Rows:
         """Begin with another system, which may leave what is not finite behind the ends of rows."""
         self.launch = launch
         self.memory[:, self.n :] = 0
+        self.helpers = address(sharing.boxes), len(sharing.boxes), server()
 
     def dots(self, rows: range, others: range, scale: float = 1.0) -> Any:
         """The products of rows, conjugate, with neighbouring others, scaled before: (others, rows)."""
@@ -139,9 +140,8 @@ class Rows:
 
     def _shared(self, rows, count):
         """What kernels of whole steps begin with: pieces, threads for so many rows, and kernels with their words."""
-        boxes = sharing.boxes
         threads = parts_for(self.length * rows, self.pieces, self.launch.threads)
-        return 0, self.pieces, address(boxes), len(boxes), server(), threads, *self.called[: 2 * count]
+        return 0, self.pieces, *self.helpers, threads, *self.called[: 2 * count]
 
     def _sums(self, which, given, count, cost, measured=True):
         """The sums of a kernel over all pieces."""
