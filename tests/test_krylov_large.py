@@ -81,6 +81,21 @@ def test_vectors_that_end_within_several_steps(matrix):
     assert report.iterations <= {"shift": n, "rank": 2, "alike": 2}[matrix]
 
 
+def test_vectors_of_one_step_among_several(rng):
+    """Three steps that fill the space: the second and third are not taken together, as there is no fourth vector."""
+    A, b = np.roll(np.eye(3), 1, axis=0), np.array([1, 0.5, -2])
+    x, report = gmres(sp.csr_array(A), b, rtol=1e-12)
+    assert report.converged and report.iterations == 3 and relative(A, x, b) <= 1e-12
+
+
+def test_steps_together_that_lead_nowhere(rng):
+    """Where x is so large that rounding it hides b, steps one by one follow, and go as far as they go alone."""
+    n = 20
+    A, b = np.diag(np.logspace(0, -10, n)) + np.diag(np.full(n - 1, 0.1), 1), rng.standard_normal(n)
+    (x, some), (_, one) = (gmres(a, b, restart=n) for a in (sp.csr_array(A), A.__matmul__))
+    assert np.linalg.norm(b - A @ x) <= 1.5 * one.residual and some.residual <= 1.5 * one.residual
+
+
 @pytest.mark.optimized  # without, rounding makes it 85 steps instead of 68
 def test_bicgstab_on_sherman5(sherman5):
     M, rhs, P = sherman5

@@ -12,6 +12,8 @@ from compactla.cpu.arnoldi_steps import SOME
 from compactla.krylov.system import span
 from compactla.overlap import address
 
+TRUSTED = 2  # times its estimate, the residual of a cycle in which steps were taken together
+
 
 def cg(system, restart, ortho, left):
     r, p, q, z = range(4)
@@ -110,11 +112,10 @@ def gmres(system, restart, ortho, left):
             if some == 1 and vectors.known == j:
                 product(j)
                 below, estimate = system.orthogonalize(vectors, j, 1 / below, ortho)
-                estimates = [estimate]
+                estimates, vectors.known = [estimate], j + 1
             else:
                 estimates = system.orthogonalize_some(vectors, j, some, product, 1 / below, ortho)
                 below = 1.0
-            vectors.known = j + 1
             for k, estimate in enumerate(estimates, 1):
                 goes_on = system.step(share * estimate)
                 if not goes_on:
@@ -124,7 +125,9 @@ def gmres(system, restart, ortho, left):
         system.combine((u, 0, range(len(y)), y), measured=False)
         x = u if left else system.precondition(u, z)
         system.combine((x, 1, span(system.x), [1]), measured=False)
-        system.advance(x)
+        estimate = system.history[-1]
+        if not system.advance(x) <= TRUSTED * estimate and vectors.known < vectors.j:
+            system.one_by_one()
 
 
 class Hessenberg:

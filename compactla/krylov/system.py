@@ -361,13 +361,20 @@ class System:
             self.callback(scaled(norm, self.exponents["b"]))
         return self.goal < norm < math.inf and len(self.history) <= self.most
 
-    def advance(self, row):
-        """Take a row for x, if its residual is the smaller one; otherwise there is no way on."""
+    def one_by_one(self):
+        """Take steps of GMRES one by one from now on, also if steps together have led to no smaller residual."""
+        if self.is_stuck:
+            self.residual(self.x)
+        self.is_stuck, self.some = False, 1
+
+    def advance(self, row) -> float:
+        """Take a row for x, if its residual is the smaller one; otherwise there is no way on. Returns its norm."""
         norm = self.residual(row)
         self.is_stuck = not norm < self.norm
         if not self.is_stuck:
             self.x, self.norm = row, norm
         self.history[-1] = self.norm
+        return norm
 
     def result(self, history):
         exponent = self.exponents["b"]
