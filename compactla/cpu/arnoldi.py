@@ -46,7 +46,9 @@ def rotate(
     Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual.
     """
     h, size = columns[j], below
-    whole[j, : j + 1], whole[j, j + 1] = h[: j + 1], below
+    for k in range(j + 1):
+        whole[j, k] = h[k]
+    whole[j, j + 1] = below
     for k in range(j + 1):
         size = np.hypot(size, abs(h[k]))
     size *= eps
@@ -114,13 +116,17 @@ def arnoldi_batch(parts: int) -> Callable:
         for _ in range(max(passes, 1)):
             carray(pointer(dots_words), OF_DOTS, real)[SCALE] = scale
             hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
-            found[:] = 0
+            for k in range(2):
+                for i in range(count):
+                    found[k, i] = 0
             for c in range(hi):
                 for k in range(2):
                     for i in range(count):
                         found[k, i] += S[c, k, 0, i] if parts == 1 else complex(S[c, k, 0, i], S[c, k, parts - 1, i])
             F[0] = 1
-            F[1:] = subtract(P, C[j], j, found, passes == 0)
+            h = subtract(P, C[j], j, found, passes == 0)
+            for i in range(count):
+                F[1 + i] = h[i]
             hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
             square, scale = 0.0, 1.0
             for c in range(hi):

@@ -96,8 +96,8 @@ def column(
 ) -> float:  # fmt: skip
     """h <- column j + i, from the first and the last but one of its vectors; what is below the diagonal."""
     count = j + 1
-    h[:] = 0
-    h[:count] = shifts[i, 1] * C[i]
+    for k in range(count):
+        h[k] = shifts[i, 1] * C[i, k]
     for t in range(i + 1):
         h[count + t] = shifts[i, 1] * R[t, i]
     if i == 0:
@@ -113,7 +113,8 @@ def column(
         factor = C[i - 1, k] if k < count else R[k - count, i - 1]
         for q in range(k + 2):
             h[q] -= factor * whole[k, q]
-    h /= last
+    for k in range(count + i + 1):
+        h[k] = h[k] / last
     return h[count + i].real
 
 
@@ -140,7 +141,7 @@ def steps_batch(parts: int) -> Callable:
         U, worst = carray(pointer(whole), (m, m + 1), wide), carray(pointer(loss), 1, real)
         A, b = carray(pointer(rotations), (m, 2), wide), carray(pointer(rhs), m + 1, wide)
         result = carray(pointer(out), SOME + 2, real)
-        C, G, R = np.zeros((some, count), number), np.zeros((some, some), number), np.zeros((some, some), number)
+        C, G, R = np.empty((some, count), number), np.empty((some, some), number), np.empty((some, some), number)
         carray(pointer(dots_words), OF_DOTS, real)[SCALE] = 1.0
         D[FIRST], D[STRIDE], D[COUNT], D[OTHER], D[OTHERS] = 0, 1, count, count, some
         K[BEFORE], K[AFTER] = count, some
@@ -148,17 +149,21 @@ def steps_batch(parts: int) -> Callable:
         for turn in range(2):
             hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
             S = carray(pointer(sums), (hi, some, parts, count), real)
-            F[:] = 0
+            for s in range(some):
+                for i in range(count):
+                    F[s, i] = 0
             for c in range(hi):
                 for s in range(some):
                     for i in range(count):
                         F[s, i] -= S[c, s, 0, i] if parts == 1 else complex(S[c, s, 0, i], S[c, s, parts - 1, i])
             for s in range(some):
                 for i in range(count):
-                    C[s, i] -= F[s, i]
+                    C[s, i] = C[s, i] - F[s, i] if turn else -F[s, i]
             hand_out(B, server, threads, reduce, hi, equal, reduce_words, 0)
             Q = carray(pointer(sums), (hi, some, parts, some), real)
-            G[:] = 0
+            for s in range(some):
+                for t in range(some):
+                    G[s, t] = 0
             for c in range(hi):
                 for s in range(some):
                     for t in range(some):
@@ -181,11 +186,11 @@ def steps_batch(parts: int) -> Callable:
         E[MADE] = steps
         hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
         # the columns
-        column_of_all = np.empty(m + 1, number)
+        h = np.empty(m + 1, number)
         for s in range(steps):
-            h = column_of_all[: count + s + 1]
             below = column(U, C, R, L, j, s, h)
-            T[j + s, : count + s] = h[: count + s]
+            for k in range(count + s):
+                T[j + s, k] = h[k]
             kept, result[s] = rotate(T, U, A, b, j + s, below, eps)
             if kept < 2:
                 steps = s + 1

@@ -60,62 +60,67 @@ def products_of(number, parts):
     numbers, some, first_row, pair, quad = rows_of(number)
 
     @register_jitable
-    def multiply(place, step, start, piece, first, stride, count, other, others, near, sums):
+    def of_complex(place, step, start, piece, first, stride, count, other, others, near, sums):
         V = some(place, first * step + start, count, stride * step, piece)
-        if parts == 2:
-            for o in range(others):
-                w = numbers(place, (other + o) * step + start, piece)
-                for i in range(piece // 2):
-                    near[0, 2 * i], near[0, 2 * i + 1] = w[2 * i], w[2 * i + 1]
-                    near[1, 2 * i], near[1, 2 * i + 1] = w[2 * i + 1], -w[2 * i]
-                S = at(sums, o * 2 * count, 2, count, count, 1, 1, SUM)
-                products(V, pair(near.ctypes.data, 0, PIECE, piece), S)
-        else:
-            o = 0
-            while o < others:
-                begin, left = (other + o) * step + start, others - o
-                if left >= 4:
-                    S = at(sums, o * count, 4, count, count, 1, 1, SUM)
-                    products(V, quad(place, begin, step, piece), S)
-                    o += 4
-                elif left >= 2:
-                    S = at(sums, o * count, 2, count, count, 1, 1, SUM)
-                    products(V, pair(place, begin, step, piece), S)
-                    o += 2
-                else:
-                    S = at(sums, o * count, 1, count, count, 1, 1, SUM)
-                    products(V, first_row(place, begin, step, piece), S)
-                    o += 1
+        for o in range(others):
+            w = numbers(place, (other + o) * step + start, piece)
+            for i in range(piece // 2):
+                near[0, 2 * i], near[0, 2 * i + 1] = w[2 * i], w[2 * i + 1]
+                near[1, 2 * i], near[1, 2 * i + 1] = w[2 * i + 1], -w[2 * i]
+            S = at(sums, o * 2 * count, 2, count, count, 1, 1, SUM)
+            products(V, pair(near.ctypes.data, 0, PIECE, piece), S)
 
-    return multiply
+    @register_jitable
+    def of_real(place, step, start, piece, first, stride, count, other, others, near, sums):
+        V = some(place, first * step + start, count, stride * step, piece)
+        o = 0
+        while o < others:
+            begin, left = (other + o) * step + start, others - o
+            if left >= 4:
+                S = at(sums, o * count, 4, count, count, 1, 1, SUM)
+                products(V, quad(place, begin, step, piece), S)
+                o += 4
+            elif left >= 2:
+                S = at(sums, o * count, 2, count, count, 1, 1, SUM)
+                products(V, pair(place, begin, step, piece), S)
+                o += 2
+            else:
+                S = at(sums, o * count, 1, count, count, 1, 1, SUM)
+                products(V, first_row(place, begin, step, piece), S)
+                o += 1
+
+    return of_complex if parts == 2 else of_real
 
 
 def add_rows_of(number, parts):
-    """A function that adds to parts of a row those of others, times complex factors."""
+    """A function that adds to parts of a row, which are scaled before, those of others times factors."""
     dtype = np.dtype(number.name)
     cast = dtype.type
     numbers, some, first_row, pair, _ = rows_of(number)
 
     @register_jitable
-    def add(place, step, start, piece, row, scale, scale_imaginary, first, stride, count, H, near):
+    def of_complex(place, step, start, piece, row, scale, scale_imaginary, first, stride, count, H, near):
         w = numbers(place, row * step + start, piece)
         V = some(place, first * step + start, count, stride * step, piece)
-        if parts == 1:
-            f = cast(scale)
+        for part in range(2):
+            f = cast(scale_imaginary) if part else cast(scale)
             for i in range(piece):
-                w[i] = f * w[i] if f != 0 else f
-            add_rows(V, H, first_row(place, row * step + start, step, piece))
-        else:
-            for part in range(parts):
-                f = cast(scale_imaginary) if part else cast(scale)
-                for i in range(piece):
-                    near[part, i] = f * w[i] if f != 0 else f
-            add_rows(V, H, pair(near.ctypes.data, 0, PIECE, piece))
-            for i in range(piece // 2):
-                w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
-                w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
+                near[part, i] = f * w[i] if f != 0 else f
+        add_rows(V, H, pair(near.ctypes.data, 0, PIECE, piece))
+        for i in range(piece // 2):
+            w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
+            w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
 
-    return add
+    @register_jitable
+    def of_real(place, step, start, piece, row, scale, scale_imaginary, first, stride, count, H, near):
+        w = numbers(place, row * step + start, piece)
+        V = some(place, first * step + start, count, stride * step, piece)
+        f = cast(scale)
+        for i in range(piece):
+            w[i] = f * w[i] if f != 0 else f
+        add_rows(V, H, first_row(place, row * step + start, step, piece))
+
+    return of_complex if parts == 2 else of_real
 
 
 def dots_batch(number, parts):
@@ -201,33 +206,37 @@ def reduce_batch(number, parts):
     come out, (pieces, rows, real and imaginary part, rows that are conjugated).
     """
     dtype = np.dtype(number.name)
-    _, some, first_row, pair, quad = rows_of(number)
-    multiply = products_of(number, parts)
-    add = add_rows_of(number, parts)
+    _, some, first_row, _, quad = rows_of(number)
+    multiply, add = products_of(number, parts), add_rows_of(number, parts)
+
+    @register_jitable
+    def of_complex(place, step, start, piece, count, made, factors, near):
+        for o in range(made):
+            H = at(factors, 2 * count * o, count, 2, 2, 1, 1, SUM)
+            add(place, step, start, piece, count + o, 1.0, 0.0, 0, 1, count, H, near)
+
+    @register_jitable
+    def of_real(place, step, start, piece, count, made, factors, near):
+        V = some(place, start, count, step, piece)
+        o = 0
+        while o < made:
+            begin = (count + o) * step + start
+            if made - o >= 4:
+                add_rows(V, at(factors, count * o, count, 4, 1, count, 1, SUM), quad(place, begin, step, piece))
+                o += 4
+            else:
+                H = at(factors, count * o, count, 1, 1, count, 1, SUM)
+                add_rows(V, H, first_row(place, begin, step, piece))
+                o += 1
+
+    reduce = of_complex if parts == 2 else of_real
 
     def kernel(lo, hi, place, step, length, count, made, factors, sums):
         near = np.empty((2, PIECE if parts == 2 else 0), dtype)
         for c in range(hi - 1, lo - 1, -1):  # backwards, as in `combine_batch`
             start = c * PIECE
             piece = min(PIECE, length - start)
-            V = some(place, start, count, step, piece)
-            o = 0
-            while o < made:
-                begin, left = (count + o) * step + start, made - o
-                if parts == 2:
-                    H = at(factors, 2 * count * o, count, 2, 2, 1, 1, SUM)
-                    add(place, step, start, piece, count + o, 1.0, 0.0, 0, 1, count, H, near)
-                    o += 1
-                elif left >= 4:
-                    add_rows(V, at(factors, count * o, count, 4, 1, count, 1, SUM), quad(place, begin, step, piece))
-                    o += 4
-                elif left >= 2:
-                    add_rows(V, at(factors, count * o, count, 2, 1, count, 1, SUM), pair(place, begin, step, piece))
-                    o += 2
-                else:
-                    H = at(factors, count * o, count, 1, 1, count, 1, SUM)
-                    add_rows(V, H, first_row(place, begin, step, piece))
-                    o += 1
+            reduce(place, step, start, piece, count, made, factors, near)
             found = sums + 8 * parts * c * made * made
             multiply(place, step, start, piece, count, 1, made, count, made, near, found)
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from compactla.checks import option
+from compactla.cpu.emit.choices import NEWTON, divided
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
 from compactla.cpu.emit.failures import factor
 from compactla.cpu.emit.index import is_known
@@ -51,15 +52,16 @@ class Triangle:
         for i in self.size[j + 1 :]:
             self.below[i, j] = (-column[i]).fma(y.conjugate(), self.below[i, j])
 
-    def eliminate(self, q, regular):
+    def eliminate(self, q, regular, slow=False):
         """Turn column q, from which those before it are subtracted, into that of L; returns 1 / L[q, q].
 
         A pivot that is not positive stays as it is, and all that follows becomes NaN. Where pivots are said to be
-        `regular`, positive and finite, one that is not becomes NaN as well.
+        `regular`, positive and finite, one that is not becomes NaN as well. One that is `slow` is left to the divider.
         """
         pivot = self.diagonal[q, 0]
-        inverse = pivot.rsqrt(regular=regular)
-        root = pivot * inverse
+        root = pivot.sqrt() if slow else None
+        inverse = pivot.rsqrt(regular=regular) if root is None else root.reciprocal()
+        root = pivot * inverse if root is None else root
         self.diagonal[q, 0] = root if regular else ((pivot > 0) & (pivot < math.inf)).select(root, pivot)
         for i in self.size[q + 1 :]:
             x = self.below[i, q]
@@ -94,13 +96,17 @@ def eliminated(code, tiles, regular, last=False):
     """The triangles of tiles L, A, pivots: A - L L^H factored side by side in registers; see `eliminate`.
 
     Sets the pivots to the reciprocals of the diagonal; not the one that nothing follows if they are the `last` tiles.
+    The last pivot of others, for which nothing in the tile waits, is left to the divider where that is fast, and
+    others are before it.
     """
     triangles = [Triangle(code, L, A) for L, A, _ in tiles]
     *others, final = triangles[0].size
+    vector = triangles[0].below.vector
+    fast = len(others) > 2 and not vector.is_complex and bool(divided(1, NEWTON, vector.real.bitwidth))
     for q in others if last else [*others, final]:
         for triangle, (_, _, pivots) in zip(triangles, tiles, strict=True):
             triangle.advance(q)
-            pivots[q, 0] = triangle.eliminate(q, regular)
+            pivots[q, 0] = triangle.eliminate(q, regular, slow=fast and q == final)
     for triangle in triangles if last else ():
         triangle.advance(final)
         pivot = triangle.diagonal[final, 0]
