@@ -148,10 +148,10 @@ def accepts_foreign(function: Function, host: bool = True) -> Function:
         if _calls.inside:
             return function(*args, **keywords)
         hosts = [] if host else None
-        if len(args) <= len(names):  # others are refused
-            args = [x if type(x) in _plain else adopt(x, name, hosts) for x, name in zip(args, names)]  # noqa: B905 - is slower
-        if keywords:
-            keywords = {name: x if type(x) in _plain else adopt(x, name, hosts) for name, x in keywords.items()}
+        if not _plain.issuperset(map(type, args)) and len(args) <= len(names):  # others are refused
+            args = [adopt(x, name, hosts) for x, name in zip(args, names, strict=False)]
+        if not _plain.issuperset(map(type, keywords.values())):
+            keywords = {name: adopt(x, name, hosts) for name, x in keywords.items()}
         _calls.inside = True  # as inner_calls does, which takes longer
         try:
             found = function(*args, **keywords)

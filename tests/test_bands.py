@@ -8,6 +8,7 @@ from numba import njit
 import compactla as cla
 from cases import random
 from compactla import cpu, gpu
+from compactla.bands import cutting
 from compactla.cpu import matrix
 from compactla.cpu.bands import systems as cpu_bands
 from compactla.gpu import bands as gpu_bands
@@ -212,6 +213,38 @@ def test_panels(char):
                 assert np.array_equal(S.solve(out, out=out, threads=threads).T, x, equal_nan=True)
                 assert np.array_equal(S.info, T.info)
                 assert np.array_equal(S.factor(threads=threads), T.info)
+
+
+@pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
+@pytest.mark.parametrize("pivoting", [True, pytest.param(False, marks=SLOW)])
+def test_few_long_systems(char, pivoting, monkeypatch):
+    """Systems that are cut are solved as others are; those that must not be cut, to the bit."""
+    for name, value in ("PART", 8), ("LONG", 16), ("BLOCK", 3):
+        monkeypatch.setattr(cutting, name, value)
+    for n in 16, 17, 70:
+        lower, diag, upper, b = (a.astype(char) for a in systems(9, n))
+        diag += 9
+        diag[1, 3] = lower[1, 2:4] = upper[1, 2:4] = 0  # singular
+        diag[2, 9] = lower[2, 8] / 2  # not dominant
+        diag[3, 5], b[4, 6] = np.nan, np.nan
+        many = cla.Tridiag(lower, diag, upper, pivoting=pivoting)
+        expected = many.solve(b)
+        assert many.info[1] == 4 and not many.info[[0, 2, 4, 5]].any()
+        for some in [0], [5, 0], [1], [0, 2], [3, 0], [4], [2, 1]:
+            T = cla.Tridiag(lower[some], diag[some], upper[some], pivoting=pivoting)
+            x = T.solve(b[some])
+            assert np.array_equal(T.info, many.info[some])
+            for q, its in zip(some, x, strict=True):
+                if q in (0, 5):
+                    assert np.abs(its - expected[q]).max() < 20 * np.finfo(char).eps * np.abs(its).max()
+                elif q in (1, 2, 3):
+                    assert np.array_equal(its, expected[q], equal_nan=True)
+                else:
+                    assert np.isnan(its).any()
+            side_by_side = [np.ascontiguousarray(a[some].T) for a in (lower, diag, upper, b)]
+            S = cla.Tridiag(*side_by_side[:3], axis=0, pivoting=pivoting)
+            out = side_by_side[3]
+            assert np.array_equal(S.solve(out, out=out, threads=2).T, x, equal_nan=True)
 
 
 @njit

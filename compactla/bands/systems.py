@@ -7,6 +7,7 @@ import numpy as np
 
 from compactla.backends import backend, device_module, device_name
 from compactla.band_form import Form
+from compactla.bands import cutting
 from compactla.buffers import Buffer, Pool
 from compactla.calls.plans import UNKNOWN, Plans
 from compactla.checks import (
@@ -220,6 +221,12 @@ class Systems(Copied):
         factors, plans = self._factors, self._plans
         if factors is None and (self.nsys is None or columns > cpu.FEW or self._form.wide):
             (factors, self.info), plans = self._factored(launch), Plans()
+        few = factors is None and cutting.suits(self._form, self.nsys, self.n, self.dtype, columns)
+        if few and (operands := self._operands(vectors(rhs, axis), vectors(x, axis), None)) is not None:
+            info = padded(self.nsys, self.dtype)
+            cutting.solve(self._form, operands, info, launch)
+            self.info = info[: self.nsys]
+            return
         key = rhs.shape, rhs.strides, x.strides, axis, factors is None
         plan = plans.known.get(key, UNKNOWN)
         if plan is UNKNOWN:
@@ -276,10 +283,14 @@ class Systems(Copied):
         run.solve(self._form, self.n, factors, B, X, lead, common, room, launch)
         return self._spare.give(room)
 
+    def _operands(self, B, X, factors):
+        """What a solve reads and writes, as `compactla.cpu.bands.systems.plan` takes it; None if it needs copies."""
+        lead = max(self._lead, B.shape[:-2], key=len)
+        return in_two([*(self._matrix if factors is None else []), B, X], lead)
+
     def _plan(self, B, X, factors):
         """The plan of a solve for arrays (..., n, nrhs), with factors if there are some; None if it needs copies."""
-        lead = max(self._lead, B.shape[:-2], key=len)
-        operands = in_two([*(self._matrix if factors is None else []), B, X], lead)
+        operands = self._operands(B, X, factors)
         if operands is None:
             return None
         if factors is None:

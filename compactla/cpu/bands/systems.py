@@ -2,7 +2,7 @@
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.np.numpy_support import from_dtype
 
 from compactla.band_form import Form
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.arrays import empty
 from compactla.cpu.bands.panels import PACKS, Panel, fetched_together
 from compactla.cpu.bands.scratch import BandScratch
@@ -170,7 +170,7 @@ class BandPlan(NamedTuple):
     words: int
     kept: tuple
 
-    def run(self, addresses, launch=NOW):
+    def run(self, addresses: Sequence[int], launch: Launch = NOW) -> None:
         """Work on operands at these addresses; behind them that of info, if there is one."""
         arguments, threads, count = self.arguments.copy(), launch.threads, len(self.offset) - 1
         arguments[self.slots[-len(addresses) :]] = addresses

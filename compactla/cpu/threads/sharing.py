@@ -59,8 +59,8 @@ def share(
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    if is_small(cost) and work is None and not launch.recorded:  # most calls
-        kernel.entry(*args)
+    if is_small(cost) and not launch.recorded:  # most calls
+        kernel.entry(*args) if work is None else kernel.entry(*args, work[0])
     else:
         launch.run(*divided(kernel, cost, args, launch.threads, offset, work))
 
