@@ -94,7 +94,7 @@ def peers(data, indices, indptr, b):
 
         def cg():
             found[0] = 0
-            cupyx.scipy.sparse.linalg.cg(whole, x, tol=GOAL, callback=lambda _: found.__setitem__(0, found[0] + 1))
+            cupyx.scipy.sparse.linalg.cg(whole, x, rtol=GOAL, callback=lambda _: found.__setitem__(0, found[0] + 1))
 
         cg()
         products, vectors = VECTORS["cg"]
@@ -112,7 +112,7 @@ def main():
         data, n = torch.from_numpy(np.resize(few, (count, few.shape[1]))).cuda(), len(indptr) - 1
         b = torch.randn(count, n, dtype=torch.float64, device="cuda")
         print(f"{name}: {count} matrices, {n} rows, {len(indices)} elements")
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+        with cupy.cuda.Stream.from_external(torch.cuda.current_stream()):
             for part in (ours, peers):
                 try:
                     for label, call, numbers, used in part(data, indices, indptr, b):

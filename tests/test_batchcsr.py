@@ -8,6 +8,8 @@ import scipy.sparse
 import compactla as cla
 from cases import here, random, there
 from compactla import gpu
+from compactla.gpu import sparse as gpu_sparse
+from drivers import working_devices
 from systems_sparse import dense, pattern, values
 
 pytestmark = pytest.mark.slow
@@ -40,6 +42,24 @@ def test_products(queue, rng, dtype, parts):
         assert close(A @ x, a @ x)
         assert close(A.T @ z, a.swapaxes(1, 2) @ z)
         assert close(A.H @ z, a.conj().swapaxes(1, 2) @ z)
+
+
+@pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+@pytest.mark.parametrize("trans", "NTC")
+def test_products_with_ordinary_vectors(queue, rng, dtype, parts, trans, monkeypatch):
+    """In one launch, as on a GPU, of vectors of any strides; NaN stays in its system."""
+    monkeypatch.setattr(gpu_sparse, "is_cpu", lambda device: False)
+    monkeypatch.setattr(gpu_sparse, "multiply", None)
+    data = values(rng, NM, *parts, dtype)
+    A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
+    a = {"N": a, "T": a.swapaxes(1, 2), "C": a.conj().swapaxes(1, 2)}[trans]
+    x = random(rng, (NM, a.shape[2]), dtype)
+    x[4] = np.nan
+    good = np.arange(NM) != 4
+    spread = there(np.repeat(np.repeat(x, 2, 0), 3, 1), queue)[::2, 1::3]
+    for vectors in (there(x, queue), spread, there(np.ascontiguousarray(x.T), queue).T):
+        found = A.multiply(vectors, trans=trans).get()
+        assert close(found[good], np.einsum("qij,qj->qi", a, x)[good]) and np.isnan(found[4]).any()
 
 
 def test_scalars(queue, rng, parts):

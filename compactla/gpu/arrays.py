@@ -6,6 +6,7 @@ Nothing waits for a launch but `download`.
 
 import functools
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cla
 from pyopencl import status_code as status
-from pyopencl.tools import ImmediateAllocator, MemoryPool
+from pyopencl.tools import DeferredAllocator, ImmediateAllocator, MemoryPool
 
 from compactla.calls import notes as noted
 from compactla.calls.launch import NOW, Launch
@@ -23,12 +24,14 @@ from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
 from compactla.gpu.program import built
+from compactla.locks import Lock
 from compactla.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
 from compactla.types import Array, Queue
 from compactla.view import View
 
 SECTOR = 32  # bytes that memory moves at once
 PLACES = 65535  # work-groups along the elements of a matrix that every device takes
+_warned = Lock()  # of a thread that changes what warnings do
 MOVED = 32  # elements that a work-item moves through local memory, at most
 
 
@@ -93,10 +96,18 @@ def reused(a: Array) -> Any:
 
 
 def pool(queue: Queue) -> Any:
-    """An allocator that keeps memory for arrays to come; None where a library has its own, or as for `reused`."""
+    """An allocator that keeps memory for arrays to come; None where a library has its own, or as for `reused`.
+
+    New memory is written to, which shows whether it is there, but not with NVIDIA's driver: that ends the process if
+    other threads use the queue meanwhile.
+    """
     if not isinstance(queue, cl.CommandQueue) or out_of_order(queue):
         return None
-    return MemoryPool(ImmediateAllocator(queue))
+    if "NVIDIA" not in queue.device.platform.name:
+        return MemoryPool(ImmediateAllocator(queue))
+    with _warned, warnings.catch_warnings():  # pyopencl warns that memory may turn out not to be there
+        warnings.simplefilter("ignore")
+        return MemoryPool(DeferredAllocator(queue.context))
 
 
 def out_of_order(queue: Queue) -> bool:

@@ -17,15 +17,19 @@ from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import FILL, GROUP, MOST, enqueue, flatten, launch_lanes
 from compactla.gpu.program import built, kernel
+from compactla.gpu.tuning.choices import is_cpu
 from compactla.krylov_methods import VECTORS
 from compactla.layout import Pack
 from compactla.routine import named
+from compactla.search import LOCAL_BYTES
 from compactla.types import Array, Queue
 
 KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
 BESIDE = 8  # and at most where they wait for each other often and there are
 MANY = 128  # systems for each compute unit, which keep it busy
+OF_A_PRODUCT = 256  # work-items of a work-group that multiplies
+LANES, FULL = (32, 16, 8), 2  # matrices that these may have, with a part of local memory that others fit beside
 _levels: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 SECTOR = 32  # bytes that memory moves at once
 LEAST = 64  # work-items of a work-group of teams
@@ -121,16 +125,42 @@ def levels(indptr, indices, diagonal):
     return np.concatenate(lists)
 
 
+def places_of(pattern, trans, queue):
+    """indptr, indices and `order` of csrmm.cl, of the pattern or the one of the transposes."""
+    if trans == "N":
+        return [*rows_of(pattern, queue), None]
+    return on_device(pattern, queue, "transposed", lambda: (pattern.transposed[0], *small(*pattern.transposed[1:])))
+
+
+def product(values: Pack, pattern: Any, x: Array, trans: str = "N", launch: Launch = NOW) -> Array:
+    """op(A) x of vectors (nm, n) in an ordinary array, as a new one; None if they are too long, or on a CPU."""
+    queue, dtype, (nm, n) = values.queue, values.dtype, x.shape
+    real = REAL[dtype.char].itemsize
+    m, strides = (pattern.n if trans != "N" else pattern.m), [stride // real for stride in x.strides]
+    most = LOCAL_BYTES // FULL // dtype.itemsize
+    lanes = next((some for some in LANES if values.vlen % some == 0 and in_local(some, n) <= most), 0)
+    if not lanes or is_cpu(queue.device) or not nm * n * m:
+        return None
+    y = empty((nm, m), dtype, queue, x.allocator)
+    arrays, args = flatten((nm, m, *places_of(pattern, trans, queue), values.view))
+    args += x.base_data, x.offset // real, *strides, y.data
+    macros = {"N": n, "LANES": lanes, "MEMBERS": OF_A_PRODUCT // lanes, "TRANS": "NTC".index(trans)}
+    macros |= {"CSRMM_ORDINARY": 1, "ALONG": int(abs(strides[0]) < abs(strides[1]))}
+    run = kernel(queue, "csrmm.cl", "csrmm_ordinary", dtype, values.vlen, args, **macros)
+    enqueue(queue, launch, run, (-(-nm // lanes) * OF_A_PRODUCT, 1), (OF_A_PRODUCT, 1), [*arrays, x, y], args)
+    return y
+
+
+def in_local(lanes, n):
+    """Numbers that a work-group of a product has in local memory."""
+    return (n + OF_A_PRODUCT // lanes) * (lanes + 1)
+
+
 def multiply(
     values: Pack, pattern: Any, X: Pack, Y: Pack, trans: str = "N", scalars: Any = None, launch: Launch = NOW
 ) -> None:
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
-    if trans == "N":
-        places = [*rows_of(pattern, X.queue), None]
-    else:
-        places = on_device(
-            pattern, X.queue, "transposed", lambda: (pattern.transposed[0], *small(*pattern.transposed[1:]))
-        )
+    places = places_of(pattern, trans, X.queue)
     packs = (P.view for P in (values if scalars is None else scalars, values, X, Y))
     macros = {"CSRMM_BATCH": 1, "TRANS": "NTC".index(trans), "SCALED": int(scalars is not None)}
     each_row("csrmm_batch", Y, (X.n, *places), packs, launch, **macros)

@@ -20,12 +20,20 @@ def after(launch: Launch, queue: Queue) -> None:
 
 def columns(x: Any, name: str, A: Any, n: int) -> tuple[Pack, int]:
     """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
+    x = vectors(x, name, A, n)
+    if isinstance(x, Pack):
+        return x, 3
+    return packed(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
+
+
+def vectors(x: Any, name: str, A: Any, n: int) -> Any:
+    """Columns of n rows for each matrix of A: a pack where A lives, or an array of its type, there or on the host."""
     if isinstance(x, Pack):
         if (x.queue and x.queue.context) != (A.queue and A.queue.context):
             raise TypeError(f"{name} lives on {x.device}, must live where A does")
         if (x.nm, x.m, x.vlen, x.dtype) != (A.nm, n, A.vlen, A.dtype):
             raise ValueError(f"{name} is {x!r}, must have {A.nm} matrices of {n} rows, {A.dtype}, vlen={A.vlen}")
-        return x, 3
+        return x
     on_device = is_device_array(x) and A.queue is not None
     x = x if on_device else as_array(x, name)
     if x.dtype.kind not in "biufc" or not np.can_cast(x.dtype, A.dtype, "safe"):
@@ -37,7 +45,7 @@ def columns(x: Any, name: str, A: Any, n: int) -> tuple[Pack, int]:
     if x.dtype != A.dtype:
         cast = device_module("linalg.arrays").spread if on_device else None
         x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
-    return packed(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
+    return x
 
 
 def one_column(x):

@@ -20,7 +20,7 @@ from compactla.foreign import accepts_foreign
 from compactla.layout import Pack, pack_padded, packed
 from compactla.locks import read_write_lock
 from compactla.pickling import Copied
-from compactla.sparse.columns import after, as_given, columns, contiguous, one_column
+from compactla.sparse.columns import after, as_given, columns, contiguous, one_column, vectors
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events, Queue
 
@@ -277,6 +277,13 @@ class BatchCSR(Replaced):
         launch = check_launch(threads, wait_for, self.queue)
         after(launch, self.queue)
         m, n = self.shape if trans == "N" else self.shape[::-1]
+        plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
+        x = vectors(x, "x", self, n)
+        if plain and y is None and is_device_array(x) and x.ndim == 2:
+            with self._lock.here.lock:
+                found = device_module("sparse").product(self.values, self.pattern, x, trans, launch)
+            if found is not None:
+                return found
         X, ndim = columns(x, "x", self, n)
         kinds = [(isinstance(a, Pack), is_device_array(a)) for a in (x, y)]
         if y is not None and kinds[0] != kinds[1]:
@@ -289,7 +296,6 @@ class BatchCSR(Replaced):
                 raise ValueError("y must have as many columns as x")
             if isinstance(y, Pack):
                 check_written("y", y.view.buffer, {"x": x.view.buffer, "A": self.values.view.buffer})
-        plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
         X, whole = (X, Y) if self.queue else (contiguous(X), contiguous(Y))  # devices take any strides
