@@ -336,3 +336,37 @@ def test_a_group_of_one(monkeypatch):
         entry = grp.struct_group((name, "x", group, members))
         monkeypatch.setattr(grp, "getgrgid", {group: entry}.__getitem__)
         assert compile.is_private(group, 1000) == private
+
+
+OF_USER = """
+import numpy as np
+from numba import njit
+
+@njit(cache=True)
+def twice(x):
+    y = np.empty_like(x)
+    y[:] = 2 * x
+    return y
+"""
+AROUND = """
+import sys
+import numpy as np
+from compactla.cpu.compile import compiled_once
+sys.path.insert(0, {folder!r})
+from of_user import twice
+
+@compiled_once
+def more(x):
+    return twice(x) + 1
+
+x = np.ones(3)
+assert (more(x) == 3).all() and (twice(x) == 2).all()
+print(sum(twice.stats.cache_hits.values()))
+"""
+
+
+def test_functions_of_users_within_ours(tmp_path):
+    """They can be called from Python too, whether they were compiled there or loaded from disk."""
+    (tmp_path / "of_user.py").write_text(OF_USER)
+    program = AROUND.format(folder=str(tmp_path))
+    assert [python(program, NUMBA_CACHE_DIR=str(tmp_path / "cache")).strip() for _ in range(2)] == ["0", "1"]

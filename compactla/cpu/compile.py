@@ -76,6 +76,10 @@ def compiled_once(function: Callable, *key: Any, source: str | None = None, **op
     return dispatcher
 
 
+# The same for functions that make no arrays: no code is compiled that counts references to them.
+compiled_in_place = functools.partial(compiled_once, _nrt=False)
+
+
 class CodeOnDisk(NullCache):
     """The machine code of a function on disk: a file for each signature and processor.
 

@@ -58,16 +58,63 @@ class KernelLibrary(Library):
         self._compiled_object = code  # which Numba has let go of, and which is yet to be kept on disk
 
 
+class InnerLibrary(JITCodeLibrary):
+    """The code of a function that others call, optimized as a part of theirs: machine code if asked for."""
+
+    emitted = False
+
+    def _set_compiled_object(self, value: bytes) -> None:
+        super()._set_compiled_object(value)
+        self.emitted = True  # it comes from disk
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        if self.emitted:
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        if self.emitted:
+            super()._finalize_final_module()
+            return
+        self._codegen._add_module(shell(self._final_module, functions=False))  # Numba sets variables
+        self._codegen._engine.finalize_object()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        if not self.emitted:
+            if not any(x.name == name and not x.is_declaration for x in self._final_module.functions):
+                return 0  # as of a wrapper that nobody wanted
+            self.emitted = True
+            self._optimize_final_module()
+            self._finalize_final_module()
+        return super().get_pointer_to_function(name)
+
+
 class Pipeline(Compiler):
-    """Numba's compiler, with a `Library` for what it compiles."""
+    """Numba's compiler, with a `Library` for what it compiles, and an `InnerLibrary` for what that calls."""
 
     library: type[Library] = Library
 
     def _compile_bytecode(self) -> Any:
-        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        codegen = self.state.targetctx.codegen()
+        self.state.library = self.library(codegen, self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
-        with without_garbage():
+        with without_garbage(), inner_libraries(codegen):
             return super()._compile_bytecode()
+
+
+@contextlib.contextmanager
+def inner_libraries(codegen: Any) -> Iterator[None]:
+    """Compile functions into an `InnerLibrary` meanwhile. Numba's lock is held."""
+    usual = codegen._library_class
+    codegen._library_class = InnerLibrary
+    try:
+        yield
+    finally:
+        codegen._library_class = usual
 
 
 class KernelPipeline(Pipeline):
@@ -76,14 +123,14 @@ class KernelPipeline(Pipeline):
     library = KernelLibrary
 
 
-def shell(module: Any) -> Any:
-    """A module with the names that others see of one, and without its code."""
+def shell(module: Any, functions: bool = True) -> Any:
+    """A module with the names that others see of one, of `functions` too, and without its code."""
     hidden = {llvm.Linkage.internal, llvm.Linkage.private}
-    functions, variables = (
+    names, variables = (
         [x.name for x in some if not x.is_declaration and x.linkage not in hidden]
-        for some in (module.functions, module.global_variables)
+        for some in (module.functions if functions else (), module.global_variables)
     )
-    lines = [f'define void @"{name}"() {{ ret void }}' for name in functions]
+    lines = [f'define void @"{name}"() {{ ret void }}' for name in names]
     lines += [f'@"{name}" = common global i64 0' for name in variables]
     result = llvm.parse_assembly("\n".join(lines))
     result.triple, result.data_layout, result.name = module.triple, module.data_layout, module.name

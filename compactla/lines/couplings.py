@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse
 
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.compile import compiled_in_place
 
 TINY = 1e-140  # distance whose square may be too small to be exact
 # Weight of a coupling that goes one way only, against one that goes both ways.
@@ -39,13 +39,18 @@ def couplings(M) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     inverse of the diagonal block is positive.
     """
     b = M.blocksize[0]
-    inverse = np.empty((len(M.indptr) - 1, b, b), np.result_type(M.dtype, np.float64))
+    inverse = np.zeros((len(M.indptr) - 1, b, b), np.result_type(M.dtype, np.float64))
     pattern, data = (M.indptr, M.indices), np.ascontiguousarray(M.data)
-    _invert_diagonal(*pattern, data, inverse)
-    norm, opposite, total = np.empty(len(data)), np.empty(len(data), np.bool_), np.zeros((b, b))
-    _norms(*pattern, data, inverse, np.ones(b), norm, opposite, total)
+    _invert_diagonal(*pattern, data, inverse, np.empty((b, b), inverse.dtype), np.empty(b))
+    norm, opposite, square, total = (
+        np.empty(len(data)),
+        np.empty(len(data), np.bool_),
+        np.empty((b, b)),
+        np.zeros((b, b)),
+    )
+    _norms(*pattern, data, inverse, np.ones(b), norm, opposite, square, total)
     if b > 1:
-        _norms(*pattern, data, inverse, _balance(total), norm, opposite, total)
+        _norms(*pattern, data, inverse, _balance(total), norm, opposite, square, total)
     A = _graph(M, norm)
     B = A.T.tocsr()
     with np.errstate(over="ignore", invalid="ignore"):  # of blocks that are not finite, which nothing follows
@@ -95,14 +100,19 @@ def _graph(M, weight) -> scipy.sparse.csr_array:
     return A
 
 
-@compiled_once
-def _invert_diagonal(indptr, indices, data, inverse):
-    """The inverses of the diagonal blocks; of a singular one, 1 over the largest number of each of its rows."""
+@compiled_in_place
+def _invert_diagonal(indptr, indices, data, inverse, a, largest):
+    """The inverses of the diagonal blocks; of a singular one, 1 over the largest number of each of its rows.
+
+    The inverses are zero before; a block and a vector are work space.
+    """
     b = data.shape[1]
-    a, largest = np.empty((b, b), inverse.dtype), np.empty(b)
     for row in range(len(indptr) - 1):
         x = inverse[row]
-        a[:], x[:], largest[:] = 0, 0, 0
+        for i in range(b):
+            largest[i] = 0
+            for j in range(b):
+                a[i, j] = 0
         # the diagonal block, and the largest number of each of its rows
         for k in range(indptr[row], indptr[row + 1]):
             for i in range(b):
@@ -119,8 +129,9 @@ def _invert_diagonal(indptr, indices, data, inverse):
                 if abs(a[i, k]) > abs(a[p, k]):
                     p = i
             if not 0 < abs(a[p, k]) < np.inf:
-                x[:] = 0
                 for i in range(b):
+                    for j in range(b):
+                        x[i, j] = 0
                     x[i, i] = 1 / largest[i] if largest[i] > 0 else 0
                 break
             pivot = 1 / a[p, k]
@@ -137,15 +148,14 @@ def _invert_diagonal(indptr, indices, data, inverse):
                         x[i, j] -= factor * x[k, j]
 
 
-@compiled_once
-def _norms(indptr, indices, data, inverse, scale, norm, opposite, total):
+@compiled_in_place
+def _norms(indptr, indices, data, inverse, scale, norm, opposite, square, total):
     """Frobenius norms of ``inverse[i] @ M[i, j] * scale / scale[:, None]`` for all blocks (i, j).
 
     Also whether their traces are positive and not small beside these. The squares of the numbers in all that are finite
-    and off the diagonal are added to `total`.
+    and off the diagonal are added to `total`; a block is work space.
     """
     b = data.shape[1]
-    square = np.empty((b, b))
     for row in range(len(indptr) - 1):
         for k in range(indptr[row], indptr[row + 1]):
             sum_of_squares = trace = 0.0
@@ -154,7 +164,8 @@ def _norms(indptr, indices, data, inverse, scale, norm, opposite, total):
                     x = inverse[row, i, 0] * data[k, 0, j]
                     for m in range(1, b):
                         x += inverse[row, i, m] * data[k, m, j]
-                    square[i, j] = (x.real * x.real + x.imag * x.imag) * (scale[j] / scale[i]) ** 2
+                    ratio = scale[j] / scale[i]
+                    square[i, j] = (x.real * x.real + x.imag * x.imag) * (ratio * ratio)
                     sum_of_squares += square[i, j]
                     if i == j:
                         trace += x.real

@@ -3,10 +3,12 @@
 Block rows are integers of one type, whatever that of indices is: functions are compiled for each type that they get.
 """
 
+import functools
+
 import numpy as np
 from numba.extending import register_jitable
 
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.compile import compiled_in_place
 
 # How much stronger than a chord the links between its ends are.
 STRONGER = 1.001
@@ -14,14 +16,20 @@ STRONGER = 1.001
 OPPOSITE = 1e6
 # What a line does at its end: it ends there, goes on to a block row, or closes to a ring with that.
 ENDS, GOES_ON, CLOSES = range(3)
+part = functools.partial(register_jitable, _nrt=False)
 
 
-@compiled_once
 def ranks(indptr, strength):
     """The strongest, the third strongest and the weakest coupling of every block row; 0 where there is none."""
-    nrow = len(indptr) - 1
-    strongest, third, weakest = np.zeros(nrow), np.zeros(nrow), np.zeros(nrow)
-    for i in range(nrow):
+    found = np.zeros((3, len(indptr) - 1))
+    _rank(indptr, strength, *found)
+    return found
+
+
+@compiled_in_place
+def _rank(indptr, strength, strongest, third, weakest):
+    """The same, into vectors of zeros."""
+    for i in range(len(strongest)):
         first = second = last = 0.0
         least = np.inf
         for k in range(indptr[i], indptr[i + 1]):
@@ -36,10 +44,8 @@ def ranks(indptr, strength):
         strongest[i], third[i] = first, last
         if least < np.inf:
             weakest[i] = least
-    return strongest, third, weakest
 
 
-@compiled_once
 def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least, apart, order):
     """Lines as links: the two block rows (nrow, 2) beside each one on its line, or -1.
 
@@ -52,11 +58,18 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
     chords all along. One of which `opposite` holds counts as much stronger, as without it the matrix may be indefinite.
     A line that has a single chord, between its ends, is a ring, which is opened at its weakest coupling.
     """
-    graph, blocks = (indptr, indices, strength), (block_indptr, block_indices, opposite)
     nrow = len(order)
-    line, link = np.full(nrow, -1), np.full((nrow, 2), -1)
-    ahead, weakest = np.empty(nrow, np.int64), np.empty(nrow)
-    path = line, ahead, weakest
+    link, path = np.full((nrow, 2), -1), (np.full(nrow, -1), np.empty(nrow, np.int64), np.empty(nrow))
+    graph, blocks = (indptr, indices, strength), (block_indptr, block_indices, opposite)
+    _walk(graph, blocks, path, link, least, apart, order)
+    return link
+
+
+@compiled_in_place
+def _walk(graph, blocks, path, link, least, apart, order):
+    """The same, into links of -1; a path is the line of each block row, which begins as -1, and see `_weakest`."""
+    indptr, indices, _ = graph
+    line, ahead, weakest = path
     for start in order:
         if line[start] >= 0:
             continue
@@ -90,10 +103,9 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
                 if verdict == CLOSES:
                     _open(graph, link, tail, row)
                     break
-    return link
 
 
-@register_jitable
+@part()
 def _turn_round(path, link, start):
     """Let the block rows of a line, that has gone one way from its start, lead back there."""
     _, ahead, weakest = path
@@ -103,7 +115,7 @@ def _turn_round(path, link, start):
         previous, row = row, link[row, 1]
 
 
-@register_jitable
+@part()
 def _strongest(indptr, indices, strength, line, enough, row):
     """The block row on no line that one is coupled to most, and how strongly; -1 if there is none."""
     strongest, most = -1, 0.0
@@ -114,7 +126,7 @@ def _strongest(indptr, indices, strength, line, enough, row):
     return strongest, most
 
 
-@register_jitable
+@part()
 def _chords(indptr, indices, line, tail, row, other):
     """Whether `other` has chords to a line that ends with `row`: 0 for none, 1 for one to its `tail`, 2 for others."""
     chords = 0
@@ -126,13 +138,13 @@ def _chords(indptr, indices, line, tail, row, other):
     return chords
 
 
-@register_jitable
+@part()
 def _is_weak_turn(indptr, indices, strength, least, before, row, other, s):
     weak = before >= 0 and s <= max(least[row], least[other])
     return weak and _turns(indptr, indices, strength, before, row, other, s)
 
 
-@register_jitable
+@part()
 def _choose(graph, blocks, path, least, apart, tail, before, row):
     """The strongest way on from the end `row` of a line, chords weighed: which block row, how strongly, what then.
 
@@ -158,7 +170,7 @@ def _choose(graph, blocks, path, least, apart, tail, before, row):
     return following, most, verdict
 
 
-@register_jitable
+@part()
 def _are_weaker(graph, blocks, path, row, other):
     """Whether the chords of a line that goes on to `other` are, than each link between their ends."""
     indptr, indices, strength = graph
@@ -172,7 +184,7 @@ def _are_weaker(graph, blocks, path, row, other):
     return True
 
 
-@register_jitable
+@part()
 def _is_opposite(blocks, row, other):
     """Whether what couples two block rows, in one direction at least, is of the other sign than diffusion has."""
     indptr, indices, opposite = blocks
@@ -180,13 +192,13 @@ def _is_opposite(blocks, row, other):
     return (there >= 0 and opposite[there]) or (back >= 0 and opposite[back])
 
 
-@register_jitable
+@part()
 def _link(graph, blocks, row, other):
     """The strength of a link when compared with chords: small if its sign is not that of diffusion."""
     return _strength(graph, row, other) / (OPPOSITE if _is_opposite(blocks, row, other) else 1)
 
 
-@register_jitable
+@part()
 def _weakest(graph, blocks, path, row, end):
     """The weakest link of a line between a block row on it and its end.
 
@@ -208,7 +220,7 @@ def _weakest(graph, blocks, path, row, end):
     return least
 
 
-@register_jitable
+@part()
 def _second(graph, line, own, row):
     """The second strongest coupling of a block row to those that are not on the line of `own`."""
     indptr, indices, strength = graph
@@ -220,7 +232,7 @@ def _second(graph, line, own, row):
     return second
 
 
-@register_jitable
+@part()
 def _open(graph, link, tail, end):
     """Close a line to a ring, and open that at its weakest coupling."""
     link[tail, 0 if link[tail, 0] < 0 else 1] = end
@@ -236,7 +248,7 @@ def _open(graph, link, tail, end):
     link[second, 0 if link[second, 0] == first else 1] = -1
 
 
-@register_jitable
+@part()
 def _strength(graph, row, other):
     """The strength of the coupling of two block rows."""
     indptr, indices, strength = graph
@@ -244,7 +256,7 @@ def _strength(graph, row, other):
     return strength[k] if k >= 0 else 0.0
 
 
-@register_jitable
+@part()
 def _find(indptr, indices, row, column):
     """The place of an entry in a CSR matrix with sorted indices; -1 if there is none."""
     first, stop = indptr[row], indptr[row + 1]
@@ -257,7 +269,7 @@ def _find(indptr, indices, row, column):
     return first if first < indptr[row + 1] and indices[first] == column else -1
 
 
-@register_jitable
+@part()
 def _turns(indptr, indices, strength, before, row, other, s):
     """Whether a line that comes from `before` turns at `row`, around a corner of the cell between its neighbours.
 
@@ -274,16 +286,22 @@ def _turns(indptr, indices, strength, before, row, other, s):
     return False
 
 
-@compiled_once
 def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite, rows, chords):
     """Flags of the chords that outweigh a link of their line between their ends; matrices are as for `walk`.
 
     The lines are `rows`, one after the other, and `chords` (n, 2) are places there, sorted by the second.
     """
+    outweighs, path = np.zeros(len(chords), np.bool_), (rows, np.empty(len(rows), np.int64), np.zeros(len(rows)))
     graph, blocks = (indptr, indices, strength), (block_indptr, block_indices, opposite)
-    ahead = np.empty(len(rows), np.int64)
-    path = rows, ahead, np.zeros(len(rows))
-    outweighs, end = np.zeros(len(chords), np.bool_), 0
+    _outweigh(graph, blocks, path, chords, outweighs)
+    return outweighs
+
+
+@compiled_in_place
+def _outweigh(graph, blocks, path, chords, outweighs):
+    """The same, into flags."""
+    rows, ahead, _ = path
+    end = 0
     for i in range(len(chords)):
         while end < chords[i, 1]:
             ahead[rows[end]] = rows[end + 1]
@@ -291,17 +309,21 @@ def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite
         row, other = np.int64(rows[chords[i, 0]]), np.int64(rows[end])
         c = _strength(graph, row, other) * (OPPOSITE if _is_opposite(blocks, row, other) else 1)
         outweighs[i] = not c <= _weakest(graph, blocks, path, row, other)
-    return outweighs
 
 
-@compiled_once
 def collect(link, min_length):
     """The block rows of all lines one after the other, and where each starts."""
     nrow = len(link)
     flat, offset = np.empty(nrow, np.int64), np.zeros(nrow + 1, np.int64)
-    done = np.zeros(nrow, np.bool_)
+    nline = _collect(link, min_length, flat, offset, np.zeros(nrow, np.bool_))
+    return flat, offset[: nline + 1]
+
+
+@compiled_in_place
+def _collect(link, min_length, flat, offset, done):
+    """The same, into arrays, with a flag for each block row; returns the number of lines."""
     nline = filled = 0
-    for end in range(nrow):
+    for end in range(len(link)):
         if done[end] or (link[end, 0] >= 0 and link[end, 1] >= 0):
             continue
         start, before, row = filled, -1, end
@@ -318,4 +340,4 @@ def collect(link, min_length):
             for stop in range(start + 1, filled + 1):
                 nline += 1
                 offset[nline] = stop
-    return flat, offset[: nline + 1]
+    return nline

@@ -151,8 +151,9 @@ class Elements:
     """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
 
     Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
-    which this is the first, and how far apart they are. `ahead` says how many bytes behind
-    it is what comes next, and has to be fetched; 0 if nothing has. `half` is "L" or "U" if only that triangle has.
+    which this is the first, and how far apart they are; 0 if lines of this one are to be fetched once. `ahead` says how
+    many bytes behind it is what comes next, and has to be fetched; 0 if nothing has. `half` is "L" or "U" if only that
+    triangle has.
     """
 
     def __init__(

@@ -69,13 +69,13 @@ def streams(code, A, rounds, packs, alone):
     """What there is to fetch of a matrix, in so many rounds, and of others behind it up to so many packs.
 
     Where no others are known to be behind it, or fit the cache, lines that are to be asked for several times are asked
-    for again half a matrix later, unless it is small.
+    for again half a matrix later, unless it is small, or is to be fetched `once`.
     """
     start = behind(code, code.builder.bitcast((A if A.half else A._replace(base=A.lowest)).base, BYTES), A.ahead)
-    count, step = A.packs
-    count = min(count, packs)
+    number, step = A.packs
+    count = max(1, min(number, packs))
     steps = [p * step * itemsize(A.element) for p in reversed(range(count))]
-    again = count == 1 < choices().packs and nbytes(A) >= LEAST
+    again = number and count == 1 < choices().packs and nbytes(A) >= LEAST
     delays = [0, rounds // 2] if again else [0]
     if A.half:
         return [Triangle(code, start, A, rounds, steps, delays)]
@@ -152,6 +152,11 @@ def nbytes(A: Elements) -> int:
 def successive(A: Elements, side: int = 1) -> Elements:
     """A matrix to be fetched that others follow in memory, to be fetched as well; of `side` by side it is one."""
     return A._replace(packs=(choices().packs, side * nbytes(A) // itemsize(A.element)))
+
+
+def once(A: Elements) -> Elements:
+    """A matrix to be fetched whose lines are asked for once."""
+    return A._replace(packs=(0, 0))
 
 
 def likely(name: str, given: Sequence, uplo: str | None) -> tuple[Elements, ...]:

@@ -28,8 +28,11 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True, doubts=
     results = X.following if isinstance(n, int) and n <= FETCHED else ()
     potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *results))
     decide(code, W, scale, status, doubts)
+    if clean == "yes" and uplo == "L":
+        X.write_lower(W)
+        return
     if clean == "yes":
-        clear(code, W.T if uplo == "U" else W)
+        clear(code, W.T)
     X.write(W)
 
 

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, IntOrIndex, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
-from compactla.cpu.emit.prefetch import BYTE, LINE, successive
+from compactla.cpu.emit.prefetch import BYTE, LINE, once
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
@@ -104,9 +104,32 @@ class Ordinary:
         """The matrices <- W"""
         self._copy("store", W)
 
+    def write_lower(self, W: Elements) -> None:
+        """The square matrices <- the lower triangles of W, and zeros above them; there W holds anything afterwards.
+
+        Where whole cache lines are zero, W has no zeros for them: they are stored as such.
+        """
+        code, zero = self.code, self.code.zero(W.vector)
+        lines = self.kind == "whole" and self._in_lines
+        several = self.vector.lanes // self.parts
+        for i in code.each(self.n):
+            above = self.n - i - 1
+            for k in code.each(code.min(above, several - 1) if lines else above):
+                W[i, i + 1 + k] = zero
+        if not lines:
+            self.write(W)
+            return
+        for i in code.each(max(self.n - several, 0)):  # a line may end in the next row
+            for k in range(self.n - several + 1, self.n):
+                W[i, k] = zero
+        self._store_lines(W, lower=True)
+
     @property
     def following(self) -> tuple[Elements, ...]:
-        """The next V matrices, to be fetched ahead, if they are of known size and in memory as they are here."""
+        """The next V matrices, to be fetched ahead, if they are of known size and in memory as they are here.
+
+        Beside what reads and writes them, it takes longer to ask for their lines several times than that saves.
+        """
         known = isinstance(self.m, int) and isinstance(self.n, int)
         if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
             return ()
@@ -114,7 +137,7 @@ class Ordinary:
         size = self.m * self.n * step
         base = self.builder.inttoptr(self.starts[0].value, self.real.as_pointer())
         A = Elements(self.code, self.vector, base, self.m, self.n, self.n * step, step, V)
-        return (successive(A._replace(base=A._shifted(size))),)
+        return (once(A._replace(base=A._shifted(size))),)
 
     def _copy(self, action, W):
         code = self.code
@@ -152,10 +175,10 @@ class Ordinary:
         size = self.vector.lanes * self.item
         return known and size == LINE and self.m * self.n * self.parts * self.item >= 8 * LINE
 
-    def _store_lines(self, W):
+    def _store_lines(self, W, lower=False):
         """Store cache line by cache line, where matrices begin at the same place in one: stores across them are slow.
 
-        Some elements at either end may be stored twice.
+        Some elements at either end may be stored twice. Of `lower` triangles lines that are all above are zero.
         """
         code, V, size = self.code, self.vector.lanes, self.parts * self.item
         count, several = self.m * self.n, V // self.parts
@@ -177,7 +200,23 @@ class Ordinary:
         with code.when(skipped > 0):
             store(code.unknown(0))
         with code.loop(lines) as t:
-            store(skipped + t * several)
+            e = skipped + t * several
+            i = e // self.n
+            j = e - i * self.n
+            zero = (j > i) & (j + several <= self.n)
+            if lower:
+                with code.when(zero):
+                    self._store_zeros(e * size)
+                with code.when(~zero):
+                    store(e)
+            else:
+                store(e)
+
+    def _store_zeros(self, start):
+        """Store V zeros from so many bytes behind the beginning of each matrix."""
+        zeros = ir.Constant(ir.VectorType(self.real, self.vector.lanes), None)
+        for pointer in self._pointers(start):
+            self.builder.store(zeros, self.builder.bitcast(pointer, zeros.type.as_pointer()), 1)
 
     def _row(self, action, count, place, W, start=0):
         """Elements that follow each other; ``place(e)`` is where element e is in W."""
