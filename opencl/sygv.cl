@@ -26,14 +26,16 @@ CLA_INLINE void cla_reduce(int n, cla_matrix A, cla_matrix L)
 }
 
 /* The n numbers of w are at w[i * wrs]. Returns 0; n + k where the leading minor of order k of B is the first that is not
- * positive, or NaN; or n where A holds NaN or infinities, or the iteration did not end: its results are NaN. */
+ * positive, or NaN; or n where A holds NaN, or A or B infinities, or the iteration did not end: its results are NaN. */
 CLA_INLINE int cla_sygv(int n, int uplo, int jobz, cla_matrix A, cla_matrix B, __global CLA_REAL *w, long wrs)
 {
     const int upper = uplo == CLA_UPPER;
     const cla_matrix L = upper ? cla_conjugated(cla_transposed(B)) : B;
     const int bad = cla_potrf(n, L);
+    CLA_REAL total = 0; /* an infinity on the diagonal of B stays there */
+    for (int i = 0; i < n; i++) total += cla_lane_re(cla_get(L, i, i));
     cla_reduce(n, upper ? cla_conjugated(cla_transposed(A)) : A, L);
-    if (bad) cla_set(A, 0, 0, cla_lane_real(NAN));
+    if (bad || total == INFINITY) cla_set(A, 0, 0, cla_lane_real(NAN));
     const int failed = cla_syev(n, CLA_LOWER, jobz, A, w, wrs);
     if (jobz == CLA_VECTORS) { /* L^-H is upper triangular: its last row is the first */
         const cla_matrix U = cla_conjugated(cla_transposed(L));

@@ -162,8 +162,9 @@ def test_pairs_of_which_one_has_no_factor(rng, queue):
     """sygv: info is n + the order of the leading minor of B, or n; the results are NaN then."""
     n = 5
     a, b = matrices(rng, n, np.complex128, "C"), np.broadcast_to(np.eye(n), (NM, n, n)).astype(np.complex128)
-    bad, spoiled_a, spoiled_b = slice(3, 7), a.copy(), b.copy()
+    bad, spoiled_a, spoiled_b = slice(3, 8), a.copy(), b.copy()
     spoiled_b[3, 2, 2], spoiled_b[4, 4, 4], spoiled_b[5, 0, 0], spoiled_a[6, 1, 0] = -1, 0, np.nan, np.inf
+    spoiled_b[7, 3, 3] = np.inf
     for uplo in "LU":
         results = []
         for pair in ((a, b), (spoiled_a, spoiled_b)):
@@ -173,5 +174,5 @@ def test_pairs_of_which_one_has_no_factor(rng, queue):
         for x, y in zip(*results, strict=True):
             same_bits(np.delete(x, bad, 0), np.delete(y, bad, 0))
         w, V, _, info = results[1]
-        assert info[bad].tolist() == [n + 3, n + 5, n + 1, n] and not results[0][3].any()
+        assert info[bad].tolist() == [n + 3, n + 5, n + 1, n, n] and not results[0][3].any()
         assert np.isnan(w[bad]).all() and np.isnan(V[bad]).all()

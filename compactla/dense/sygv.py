@@ -40,8 +40,8 @@ def sygv(
         Eigenvalues, ascending, where A lives: real numbers of its precision.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0; or n + k where the leading minor of order k of B is the first
-        that is not positive, or NaN; or n, where A holds NaN or infinities, or the iteration did not converge. Its
-        eigenvalues and eigenvectors are NaN. No other matrix is touched. For packs on a device this waits until the
+        that is not positive, or NaN; or n, where A holds NaN, or A or B infinities, or the iteration did not converge.
+        Its eigenvalues and eigenvectors are NaN. No other matrix is touched. For packs on a device this waits until the
         device is done, unless `info` is given: its ``events`` end with that of the computation.
 
     Raises

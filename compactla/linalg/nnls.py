@@ -58,7 +58,9 @@ def nnls(
     Notes
     -----
     Lawson's and Hanson's active sets [1]_, one for each matrix, after a QR factorization of A: of m rows n are left.
-    Columns that are dependent on others up to rounding are not taken together with them.
+    All columns are taken first, and those leave whose numbers are negative; if `maxiter` is less than 3 n, none is, so
+    that the same matrices fail as in SciPy. Columns that are dependent on others up to rounding are not taken together
+    with them.
 
     References
     ----------
@@ -135,6 +137,6 @@ NNLS = Stacked(
     work=lambda m, n, **_: m * n * n + n**4 / 2,
     numpy=with_scipy,
     failure=Failure("Maximum number of iterations reached", RuntimeError, seen=lambda x, rnorm: np.isnan(rnorm)),
-    paired=24,
+    compiled="n",
     limits=Limits(64, extent=lambda m, n, **_: max(n, m * n // 192)),
 )

@@ -119,6 +119,8 @@ class Stacked:
         Sizes that follow from others, in turn: by letter, functions of these.
     limits : Limits
         Stacks for which the kernel is used.
+    compiled : str
+        Letters of sizes that are compiled in where they are small and others are not: short loops take longest to end.
     fails : bool
         Whether there are matrices that have no result.
     paired : int
@@ -137,6 +139,7 @@ class Stacked:
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     limits: Limits = Limits()
+    compiled: str = ""
     fails: bool = True
     paired: int = 0
     plans: Plans = field(default_factory=Plans, init=False)

@@ -1,10 +1,8 @@
 """eigh_of_pairs: A x = w B x, as eigh of inv(L) A inv(L^H), for B = L L^H."""
 
-import math
-
 from compactla.cpu.kernels.jacobi import arrange
 from compactla.cpu.kernels.potrf import potrf
-from compactla.cpu.kernels.sygv import reduce
+from compactla.cpu.kernels.sygv import infinite, reduce
 from compactla.cpu.kernels.tridiagonal import eigen
 from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.linalg.stacks import FAILED
@@ -17,11 +15,7 @@ def factored(code, vector, B, A, status, UPLO):
     A.read(W if UPLO == "L" else W.H)
     B.read(L if UPLO == "L" else L.H)
     potrf.emit(code, L, status.info)
-    total = code.registers(vector.reals, 1)
-    total[0, 0] = code.zero(vector.reals)
-    for i in code.each(n):  # an infinity on the diagonal stays there
-        total[0, 0] = total[0, 0] + L[i, i].real
-    status.enter(FAILED, total[0, 0] == math.inf)
+    status.enter(FAILED, infinite(code, L))
     reduce(code, W, L)
     status.fail()
     return W, L

@@ -1,9 +1,11 @@
 """nnls: Lawson's and Hanson's active sets, one for each lane.
 
 [A, b] becomes triangular first, by the Q of A = Q R, so that m is of no account. Least squares for the columns of a set
-take reflections of R that differ from lane to lane in the rows that take part, not in where they put the results: row j
-has the diagonal of column j, and rows whose columns are in no set have what is left of the right-hand side.
+take the modified Gram-Schmidt process on R, with b as one more column: one after the other of the columns in the set is
+subtracted from those behind it, in the lanes that have it, and what is left of b is the residual.
 """
+
+import math
 
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
@@ -11,18 +13,18 @@ from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.fused.lstsq import times
 from compactla.cpu.kernels.geqrf import factor
 from compactla.cpu.kernels.gesvd import LARGEST, copy, largest_part
-from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.kernels.jacobi import sweep
 from compactla.cpu.kernels.norms import add_squares, quotient, scaling
-from compactla.cpu.linalg.stacks import FAILED
+from compactla.cpu.linalg.stacks import FAILED, SHORT
 
 FOREVER = 2**62  # rounds: lanes count theirs
+COLUMNS = 4  # that reflectors are applied to at a time
 DEPENDENT = 50  # roundings of a column that may be left of it where it depends on others of its set
 
 
 def nnls(code, vector, A, b, maxiter, x, rnorm, status):
     """x <- what makes b - A x smallest of all x without negative numbers, and rnorm <- its norm"""
-    m, n = (code.unknown(size) for size in (A.m, A.n))
+    m, n = code.unknown(A.m), A.n if isinstance(A.n, int) and A.n <= SHORT else code.unknown(A.n)
     W, limit = code.room(vector, m, n + 1), code.room(vector, 1)
     matrix, column = W.block(0, 0, m, n), W.block(0, n, m, 1)
     A.read(matrix)
@@ -47,7 +49,7 @@ def nnls(code, vector, A, b, maxiter, x, rnorm, status):
 def sum_of_squares(code: Code, x: Elements) -> Lanes:
     total = code.registers(x.vector, 1)
     total[0, 0] = code.zero(x.vector)
-    with code.loop(x.m) as i:
+    for i in code.each(x.m):
         total[0, 0] = add_squares(x[i, 0], total[0, 0])
     return total[0, 0]
 
@@ -57,8 +59,9 @@ def triangle(code: Code, W: Elements) -> Elements:
     n = W.n - 1
     R = code.room(W.vector, n, W.n)
     zero = code.zero(W.vector)
-    with code.loop(n) as i, code.loop(W.n) as j:
-        R[i, j] = zero
+    for i in code.each(n):
+        for j in code.each(W.n):
+            R[i, j] = zero
     with code.loop(code.min(W.m, n)) as i, code.loop(W.n - i) as k:
         R[i, i + k] = W[i, i + k] + zero
     return R
@@ -74,30 +77,42 @@ class ActiveSets:
     def __init__(self, code: Code, R: Elements):
         self.code, self.n, vector = code, R.m, R.vector
         self.R, self.b = R.block(0, 0, R.m, R.m), R.block(0, R.m, R.m, 1)
-        self.T, self.room = code.room(vector, R.m, R.n), code.room(vector, R.m, 1)
-        self.x, self.trial, self.inside, self.gradient, self.norms, self.remains, self.inverses = (
-            code.room(vector, R.m) for _ in range(7)
+        self.T, self.U, self.room = (code.room(vector, R.m, n) for n in (R.n + (COLUMNS - 1), R.n + (COLUMNS - 1), 1))
+        self.x, self.trial, self.inside, self.gradient, self.norms, self.remains = (
+            code.room(vector, R.m) for _ in range(6)
         )
         self.zero, self.eps = code.zero(vector), 2.0 ** (-52 if vector.real.bitwidth == 64 else -23)
         self.one = self.zero.constant(1)
-        # 1 or 0: whether a lane is at work, whether its set shrinks, and whether it failed; how often it was solved
-        # for; the column that is new; and two numbers for loops.
-        self.active, self.shrinks, self.failed, self.count, self.new, self.most, self.other = (
-            Variable(code, vector) for _ in range(7)
+        # 1 or 0: whether a lane is at work, whether it has no x yet, whether its set shrinks, and whether it failed;
+        # how often it was solved for; the column that is new; what gradients have to exceed; two numbers for loops.
+        self.active, self.starts, self.shrinks, self.failed, self.count, self.new, self.limit, self.most, self.other = (
+            Variable(code, vector) for _ in range(9)
         )
-        for variable in self.shrinks, self.failed, self.count:
+        for variable in self.failed, self.count, self.limit:
             variable.set(self.zero)
         self.active.set(self.one)
-        with code.loop(self.n) as j:
-            self.x[j, 0] = self.inside[j, 0] = self.zero
+        for k in range(COLUMNS - 1):
+            for i in code.each(self.n):
+                self.T[i, R.n + k] = self.zero
+        for j in code.each(self.n):
+            self.x[j, 0] = self.gradient[j, 0] = self.zero
+            self.T[j, self.n] = self.b[j, 0]
             self.norms[j, 0] = sum_of_squares(code, R.block(0, j, j + 1, 1)).sqrt()
-        self.threshold = (
-            sum_of_squares(code, self.b).sqrt() * code.broadcast(self.n, vector) * self.zero.constant(self.eps)
-        )
-        self._differentiate(self.active.get() > 0)
+        self.rounding = code.broadcast(self.n, vector) * self.zero.constant(self.eps)
+        self.threshold = sum_of_squares(code, self.b).sqrt() * self.rounding
 
     def search(self, limit: Lanes) -> Flags:
-        """Find x; returns flags of the lanes that would have to solve `limit` times or more, as in SciPy."""
+        """Find x; returns flags of the lanes that would have to solve `limit` times or more, as in SciPy.
+
+        All columns are in the sets first, and those leave whose numbers are negative: that takes fewer rounds than from
+        empty sets on, where SciPy begins. So it is not done if a smaller limit than SciPy's own is given.
+        """
+        whole = limit >= self.code.broadcast(3 * self.n, limit.vector)
+        for variable in self.starts, self.shrinks:
+            variable.set(whole.select(self.one, self.zero))
+        for j in self.code.each(self.n):
+            self.inside[j, 0] = self.starts.get()
+        self._differentiate(~whole)
 
         def once(turned):
             self._grow()
@@ -108,7 +123,15 @@ class ActiveSets:
             self.active.set(self.zero, stuck)
             active = active & ~stuck
             with self.code.when(active.any()):
-                self._step(active, self._solve())
+                with self.code.either(((self.count.get() == self.one) & (self.starts.get() > 0)).all()) as (
+                    first,
+                    others,
+                ):
+                    with first:  # when all columns are in all sets
+                        self._substitute()
+                    with others:
+                        self._solve()
+                self._step(active, self.other.get() > 0)
             turned(self.active.get() > 0)
 
         sweep(self.code, self.R.vector, once, FOREVER)
@@ -119,58 +142,85 @@ class ActiveSets:
         code = self.code
         self.most.set(self.zero)
         self.new.set(-self.one)
-        with code.loop(self.n) as j:
+        for j in code.each(self.n):
             gain = self.gradient[j, 0]
-            wanted = (self.inside[j, 0] == 0) & (gain > self.most.get()) & (gain > self.norms[j, 0] * self.threshold)
+            wanted = (self.inside[j, 0] == 0) & (gain > self.most.get()) & (gain > self.norms[j, 0] * self.limit.get())
             self.most.set(gain, wanted)
             self.new.set(code.broadcast(j, gain.vector), wanted)
         ready = (self.active.get() > 0) & (self.shrinks.get() == 0)
         self.active.set(self.zero, ready & (self.new.get() < 0))
         self.new.set(-self.one, ~ready)
-        with code.loop(self.n) as j:
+        for j in code.each(self.n):
             self.inside[j, 0] = self._is_new(j).select(self.one, self.inside[j, 0])
 
     def _is_new(self, j):
         return self.new.get() == self.code.broadcast(j, self.R.vector)
 
-    def _solve(self) -> Flags:
-        """trial <- least squares for the columns of the sets; returns flags of lanes where they are dependent."""
-        code, T, n = self.code, self.T, self.n
-        with code.loop(n) as i:
-            with code.loop(n - i) as k:
+    def _substitute(self):
+        """trial <- inv(R) b, with zeros for columns that depend on others; what is left of b goes to T."""
+        code, R, T, n = self.code, self.R, self.T, self.n
+        self.other.set(self.zero)
+        for i in code.each(n):
+            T[i, n] = self.b[i, 0]
+        for k in code.each(n):
+            j = n - 1 - k
+            good = abs(R[j, j]) > self.norms[j, 0] * self.zero.constant(DEPENDENT * self.eps)
+            x = self.trial[j, 0] = good.select(T[j, n] * R[j, j].reciprocal(many=True), self.zero)
+            for i in code.each(j + 1):
+                T[i, n] = (-x).fma(R[i, j], T[i, n])
+
+    def _solve(self):
+        """trial <- least squares for the columns of the sets, and `other` <- 1 in lanes where these are dependent.
+
+        By the modified Gram-Schmidt process, which is stable with b as one more column.
+        """
+        code, T, U, n = self.code, self.T, self.U, self.n
+        for i in code.each(n):
+            for k in code.each(n - i):
                 T[i, i + k] = self.R[i, i + k]
             T[i, n] = self.b[i, 0]
         dependent = self.other
         dependent.set(self.zero)
-        with code.loop(n) as j:
+        for j in code.each(n):
             inside = self.inside[j, 0] > 0
             with code.when(inside.any()):
-                # The reflector that makes zeros of what is left in the rows above; v is zero where rows are taken.
-                v, top, total = self.room, T[j, j], self.most
-                total.set(add_squares(top, self.zero))
-                with code.loop(j) as i:
-                    x = v[i, 0] = ((self.inside[i, 0] == 0) & inside).select(T[i, j], self.zero)
-                    total.set(add_squares(x, total.get()))
-                squares = total.get()
-                inverse, positive = squares.rsqrt(), top >= 0
-                norm, size = squares * inverse, abs(top)
-                good = inside & (norm > self.norms[j, 0] * self.zero.constant(DEPENDENT * self.eps))
-                dependent.set(self.one, inside & ~good)
-                over = good.select((norm + size).reciprocal(many=True), self.zero)
-                tau = good.select(size.fma(inverse, self.one), self.zero)
-                self.inverses[j, 0] = positive.select(-inverse, inverse)
-                with code.loop(j) as i:
-                    v[i, 0] = v[i, 0] * positive.select(over, -over)
-                right = n - j
-                reflect(code, v.block(0, 0, j, 1), tau, T.block(j, j + 1, 1, right), T.block(0, j + 1, j, right))
-        with code.loop(n) as k:
+                self._project(j, inside, dependent)
+        for k in code.each(n):
             j = n - 1 - k
-            rest = code.registers(T.vector, 1)
-            rest[0, 0] = T[j, n]
-            with code.loop(k) as p:
-                rest[0, 0] = (-T[j, j + 1 + p]).fma(self.trial[j + 1 + p, 0], rest[0, 0])
-            self.trial[j, 0] = (self.inside[j, 0] > 0).select(rest[0, 0] * self.inverses[j, 0], self.zero)
-        return dependent.get() > 0
+            x = self.trial[j, 0] = (self.inside[j, 0] > 0).select(U[j, n], self.zero)
+            for i in code.each(j):
+                U[i, n] = (-x).fma(U[i, j], U[i, n])
+
+    def _project(self, j, inside: Flags, dependent: "Variable"):
+        """Subtract from the columns behind j what they have of it: U has its multiples, 0 where j is in no set."""
+        code, T, U, total = self.code, self.T, self.U, self.most
+        total.set(self.zero)
+        for i in code.each(j + 1):
+            total.set(add_squares(T[i, j], total.get()))
+        least = self.norms[j, 0] * self.zero.constant(DEPENDENT * self.eps)
+        good = inside & (total.get() > least * least)
+        dependent.set(self.one, inside & ~good)
+        inverse = good.select(total.get().reciprocal(many=True), self.zero)
+        for columns in self._behind(j):
+            sums = code.registers(T.vector, 1, len(columns))
+            for q in range(len(columns)):
+                sums[0, q] = self.zero
+            for i in code.each(j + 1):
+                for q, k in enumerate(columns):
+                    sums[0, q] = T[i, j].fma(T[i, k], sums[0, q])
+            for q, k in enumerate(columns):
+                sums[0, q] = U[j, k] = sums[0, q] * inverse
+            for i in code.each(j + 1):
+                for q, k in enumerate(columns):
+                    T[i, k] = (-sums[0, q]).fma(T[i, j], T[i, k])
+
+    def _behind(self, j):
+        """The columns of T behind j, some at a time; of an unknown number there are some of zeros, too."""
+        if isinstance(self.n, int):
+            yield from (range(k, min(k + COLUMNS, self.n + 1)) for k in range(j + 1, self.n + 1, COLUMNS))
+            return
+        with self.code.loop((self.n - j + (COLUMNS - 1)) // COLUMNS) as t:
+            yield [j + 1 + t * COLUMNS + k for k in range(COLUMNS)]
 
     def _step(self, active: Flags, dependent: Flags):
         """Go to the trial, or as far as no number is negative; a new column that is of no use leaves its set."""
@@ -178,11 +228,11 @@ class ActiveSets:
         # A new column has to depend on no others, and a number above zero.
         useless = self.other
         useless.set(dependent.select(self.one, self.zero))
-        with code.loop(self.n) as j:
+        for j in code.each(self.n):
             useless.set(self.one, self._is_new(j) & ~(self.trial[j, 0] > 0))
         vain = active & (self.new.get() >= 0) & (useless.get() > 0)
         self.count.set(self.count.get() - self.one, vain)
-        with code.loop(self.n) as j:
+        for j in code.each(self.n):
             out = vain & self._is_new(j)
             for X in self.inside, self.gradient:
                 X[j, 0] = out.select(self.zero, X[j, 0])
@@ -190,14 +240,15 @@ class ActiveSets:
         # How far lanes may go: 1, or to where the first number becomes zero, which leaves.
         step, ratios = self.most, self.room
         step.set(self.one)
-        with code.loop(self.n) as j:
+        starts = self.starts.get() > 0  # goes all the way, but loses what is negative there
+        for j in code.each(self.n):
             x, trial = self.x[j, 0], self.trial[j, 0]
-            blocks = (self.inside[j, 0] > 0) & ~(trial > 0)
+            blocks = (self.inside[j, 0] > 0) & ~(trial > 0) & ~starts
             ratio = ratios[j, 0] = blocks.select((x > 0).select(x / (x - trial), self.zero), self.zero.constant(2))
             step.set(ratio, ratio < step.get())
         whole, shrinks = step.get() == 1, self.other
         shrinks.set(self.zero)
-        with code.loop(self.n) as j:
+        for j in code.each(self.n):
             x, trial = self.x[j, 0], self.trial[j, 0]
             there = whole.select(trial, step.get().fma(trial - x, x))
             taken = goes & (self.inside[j, 0] > 0)
@@ -206,22 +257,22 @@ class ActiveSets:
             self.inside[j, 0] = leaves.select(self.zero, self.inside[j, 0])
             shrinks.set(self.one, leaves)
         self.shrinks.set(shrinks.get(), goes)
+        self.starts.set(self.zero, goes & (shrinks.get() == 0))
         self._differentiate(goes & (shrinks.get() == 0))
 
     def _differentiate(self, flags: Flags):
-        """gradient <- R^T (b - R x)"""
+        """gradient <- R^T (b - R x), where x is what was solved for"""
         code = self.code
         with code.when(flags.any()):
-            with code.loop(self.n) as i:
-                rest = self.most
-                rest.set(self.b[i, 0])
-                with code.loop(self.n - i) as k:
-                    rest.set((-self.R[i, i + k]).fma(self.x[i + k, 0], rest.get()))
-                self.remains[i, 0] = flags.select(rest.get(), self.remains[i, 0])
-            with code.loop(self.n) as j:
+            for i in code.each(self.n):
+                self.remains[i, 0] = flags.select(self.T[i, self.n], self.remains[i, 0])
+            size = self.residual().sqrt()
+            nothing = size.constant(math.inf)  # is wanted where there are but rounding errors left
+            self.limit.set((size > self.threshold).select(size * self.rounding, nothing), flags)
+            for j in code.each(self.n):
                 total = self.most
                 total.set(self.zero)
-                with code.loop(j + 1) as i:
+                for i in code.each(j + 1):
                     total.set(self.R[i, j].fma(self.remains[i, 0], total.get()))
                 self.gradient[j, 0] = flags.select(total.get(), self.gradient[j, 0])
 

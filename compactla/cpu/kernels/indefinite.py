@@ -323,8 +323,8 @@ def inverse_of_size(x: Lanes) -> Lanes:
 
 
 def block(A, before, k, hermitian, scale):
-    """A block of D, [[a, b'], [b, c]], times `scale`, about 1 / |b|, and d: its inverse is [[c, -b'], [-b, a]] / d,
-    that of D less by `scale`, which may overflow.
+    """A block of D, [[a, b'], [b, c]], times `scale`, about 1 / |b|, and d: the inverse of that is
+    [[c, -b'], [-b, a]] / d, and the block's own, which may overflow, has `scale` as a factor.
     """
     b = A[k, before] * scale
     a, c = (diagonal(A, q, hermitian) * scale for q in (before, k))

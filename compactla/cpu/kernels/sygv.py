@@ -24,6 +24,15 @@ def reduce(code: Code, A: Elements, L: Elements) -> None:
     trsm.emit(code, L, A, "R", "L", "C")
 
 
+def infinite(code: Code, L: Elements) -> Flags:
+    """Flags of lanes where a matrix had an infinity on the diagonal, which stays there in its factor."""
+    total = code.registers(L.vector.reals, 1)
+    total[0, 0] = code.zero(L.vector.reals)
+    for i in code.each(L.m):
+        total[0, 0] = total[0, 0] + L[i, i].real
+    return total[0, 0] == math.inf
+
+
 def spoil(code: Code, A: Elements, failed: Flags):
     """A NaN in A in the lanes that are flagged."""
     with code.when(failed.any(), likely=False):
@@ -44,7 +53,8 @@ def sygv(code: Code, A: Any, B: Any, w: Any, info: Any, uplo: str = "L", jobz: s
         n x 1, real: the eigenvalues, ascending.
     info : array of V int64, or of V for each pack
         Set to ``n + i + 1`` for matrices B whose pivot i is the first that is not positive, and to n for matrices A
-        with NaN or infinities, and those whose iteration did not end, whose results are NaN; otherwise left alone.
+        with NaN, or A or B with infinities, and those whose iteration did not end, whose results are NaN; otherwise
+        left alone.
     uplo : str
         Which triangle of both: the constant "L" or "U".
     jobz : str
@@ -69,7 +79,7 @@ def sygv(code: Code, A: Any, B: Any, w: Any, info: Any, uplo: str = "L", jobz: s
     for t, (X, L) in enumerate(zip(whole, factors, strict=True)):
         reduce(code, X, L)
         failed = entered[t, 0] > 0
-        spoil(code, X, failed)
+        spoil(code, X, failed | infinite(code, L))
         report_all(code, entered, info, t, failed)
     # The lower triangle of the whole A, which is as it was given, or its transpose
     syev.emit(code, [X for X, *_ in given], [values for *_, values in given], info, "L", jobz, ahead)

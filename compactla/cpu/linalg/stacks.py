@@ -38,6 +38,7 @@ UINT8 = np.dtype(np.uint8)
 # Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
 DOUBTED = 16  # roundings of a pivot in each step
+SHORT = 8  # the largest size of a letter that a function wants compiled in where others are not
 CHAINS = 4  # sums side by side: an addition takes as many cycles
 
 
@@ -139,9 +140,10 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     largest = max(number.values())
     V = native_width(dtype) * (2 if (known or function.paired > STATIC) and largest <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
+    inside = {x: known or (x in function.compiled and size <= SHORT) for x, size in sizes.items()}
 
     # Operands, and the words of the kernel
-    operands, words, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
+    operands, words, moved = [], [nm, *(size for x, size in sizes.items() if not inside[x])], 0.0
     for rows_columns, p in zip(function.inputs.values(), places, strict=True):
         item = np.dtype(p.char).itemsize
         operands.append((rows_columns[:2], p.char, lie(p.m, p.n, p.step, p.rs, p.cs, item)))
@@ -155,7 +157,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
         moved += size
 
     # The kernel, and its cost
-    letters = tuple((letter, size if known else None) for letter, size in sizes.items())
+    letters = tuple((x, size if inside[x] else None) for x, size in sizes.items())
     named = tuple(zip(function.options, options, strict=True))
     text = text_of(StackCall(function.name, dtype.char, V, letters, named, tuple(operands), largest > STATIC))
     arguments = INT, types.UniTuple(DATA, 1 + len(operands))

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, IntOrIndex, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
-from compactla.cpu.emit.prefetch import BYTE, LINE, once
+from compactla.cpu.emit.prefetch import BYTE, LINE, once, prefetch
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
@@ -130,8 +130,7 @@ class Ordinary:
 
         Beside what reads and writes them, it takes longer to ask for their lines several times than that saves.
         """
-        known = isinstance(self.m, int) and isinstance(self.n, int)
-        if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
+        if not self._known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
             return ()
         V, step = self.vector.lanes, self.vector.lanes * self.parts
         size = self.m * self.n * step
@@ -158,22 +157,26 @@ class Ordinary:
             self._store_lines(W)
         elif self.kind == "whole" and self._few:
             self._row(action, self.m * self.n, lambda e: divmod(e, self.n), W)
+        elif self.kind == "whole" and not self._known:
+            self._whole(action, W)
         else:
             step = self.n * (self.parts * self.item) if self.kind == "whole" else self.rs
             for i in code.each(self.m if self._few else code.unknown(self.m)):
                 self._row(action, self.n, lambda j, i=i: (i, j), W, i * step)
 
     @property
+    def _known(self):
+        return isinstance(self.m, int) and isinstance(self.n, int)
+
+    @property
     def _few(self):
-        known = isinstance(self.m, int) and isinstance(self.n, int)
-        return known and self.m * self.n * registers_of(self.vector) <= UNROLLED
+        return self._known and self.m * self.n * registers_of(self.vector) <= UNROLLED
 
     @property
     def _in_lines(self):
         """Whether the numbers of a matrix are many cache lines, whose elements do not straddle them."""
-        known = isinstance(self.m, int) and isinstance(self.n, int)
         size = self.vector.lanes * self.item
-        return known and size == LINE and self.m * self.n * self.parts * self.item >= 8 * LINE
+        return self._known and size == LINE and self.m * self.n * self.parts * self.item >= 8 * LINE
 
     def _store_lines(self, W, lower=False):
         """Store cache line by cache line, where matrices begin at the same place in one: stores across them are slow.
@@ -235,6 +238,29 @@ class Ordinary:
         with self.code.loop(count - done) as t:
             e = done + t
             self._element(action, W, *place(e), start + e * size)
+
+    def _whole(self, action, W):
+        """All elements, V numbers after V numbers, whatever rows these are of; some of the last ones once more."""
+        code, n, several = self.code, self.n, self.vector.lanes // self.parts
+        size, count = self.vector.lanes * self.item, code.unknown(self.m * n)
+        next_ones = self.starts[-1] + count * (self.parts * self.item) - self.starts[0]
+        with code.either(count >= several) as (enough, few):
+            with enough, code.loop((count + (several - 1)) // several) as t:
+                e = code.min(t * several, count - several)
+                i = e // n
+                places = [(i, e - i * n)]
+                for _ in range(several - 1):
+                    i, j = places[-1]
+                    ends = j + 1 == n
+                    places.append((ends.select(i + 1, i), ends.select(0, j + 1)))
+                start = e * (self.parts * self.item)
+                for line in range(0, size, LINE) if action == "load" else ():
+                    for pointer in self._pointers(start, next_ones + line):
+                        prefetch(self.builder, pointer, first=False)
+                self._piece(action, 0, 0, self.vector.lanes, places.__getitem__, W, start)
+            with few, code.loop(count) as e:
+                i = e // n
+                self._element(action, W, i, e - i * n, e * (self.parts * self.item))
 
     def _piece(self, action, first, new, end, place, W, start):
         """Numbers `first` to `end` behind `start`, V or fewer; those before `new` were copied already."""
