@@ -224,6 +224,8 @@ def main():
     all_files = not any((ROOT / argument.partition("::")[0]).exists() for argument in arguments)
     parts = ("not optimized", {"NUMBA_OPT": "0"}, []), ("optimized", {}, files_with("optimized") if all_files else [])
     for marked, settings, files in parts:
+        if marked == "optimized" and "not optimized" in options.m:
+            continue
         chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)
         pytest = (PYTHON, "-m", "pytest", f"--numprocesses={processes()}", "-m", chosen, *arguments, *files)
         codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)
