@@ -67,7 +67,7 @@ def stack_of(rng, n, dtype):
     return a, np.delete(np.arange(9), [4, 6])
 
 
-LARGE = [(1, "d"), (7, "F"), (17, "d")]
+LARGE = [(1, "d"), (7, "F")]
 MORE = itertools.product((7, 12, 17, 31, 33, 48, 64, 100), "fdFD")
 LARGE += [pytest.param(*case, marks=pytest.mark.exhaustive) for case in MORE if case not in LARGE]
 
@@ -126,11 +126,6 @@ class TestLU:
 
 
 @pytest.mark.usefixtures("on_grids")
-def test_factors_of_more_rows_than_a_warp_has_work_items(queue, rng):
-    TestLU().test_factors(queue, rng, 33, "f")
-
-
-@pytest.mark.usefixtures("on_grids")
 def test_the_first_of_equal_pivots(queue, rng):
     a = np.array([scipy.linalg.hadamard(8)[rng.permutation(8)] for _ in range(9)], float)
     _, piv = linalg.lu_factor(on(queue, a))
@@ -138,7 +133,7 @@ def test_the_first_of_equal_pivots(queue, rng):
 
 
 @pytest.mark.usefixtures("on_grids")
-@pytest.mark.parametrize("shape", [(5, 9), (9, 5), (1, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(5, 9), (1, 4), (13, 13), (33, 3)], ids=str)  # in 4, 8 and 32 work-items
 def test_factors_of_rectangles(queue, rng, shape):
     a = random(rng, (7, *shape), "d")
     lu, piv = (x.get() for x in linalg.lu_factor(on(queue, a)))
@@ -184,7 +179,7 @@ def test_cho_factor_on_grids(queue, rng, on_grids, lower):
     compare(linalg.cho_factor(on(queue, given), lower)[0], linalg.cho_factor(given, lower)[0])
 
 
-SHAPES, MODES = [(1, 1), (7, 3), (3, 7), (10, 9)], ["reduced", "complete", "r", "raw"]
+SHAPES, MODES = [(1, 1), (7, 3), (3, 7), (6, 5)], ["reduced", "complete", "r", "raw"]
 
 
 @pytest.mark.parametrize(
