@@ -1,5 +1,6 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
+import gc
 import importlib.util
 import os
 from itertools import product
@@ -87,6 +88,14 @@ def elsewhere():
 @pytest.fixture(params=[slow(kind) if char in "sz" else kind for char, kind in DTYPES.items()], ids=DTYPES)
 def dtype(request):
     return np.dtype(request.param)
+
+
+@pytest.fixture
+def collect():
+    """`gc.collect` of what the test has made: among all that is there it takes a second."""
+    gc.freeze()
+    yield gc.collect
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ def share_driver():
 
 
 def has_torch():
-    """Whether PyTorch is in .venv, which tests/test_torch_operators.py needs; it is too large to be brought there."""
+    """Whether PyTorch is there, which tests/test_torch_operators.py needs; it is too large for .venv: see .ci/torch."""
     return succeeds(PYTHON, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))")
 
 
@@ -216,14 +216,15 @@ def main():
     environment |= petsc.result()
     share_driver()
     if not has_torch():
-        wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
-        print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)
+        print("Operators for PyTorch are not tested: .ci/torch brings 200 MB, and tests them", flush=True)
     codes, tier = set(), "" if options.all else "not slow and not exhaustive"
     start = time.perf_counter()
     print(f"Running the tests, in two parts: {expected(sys.argv[1:])}. Failures are named when they happen", flush=True)
     all_files = not any((ROOT / argument.partition("::")[0]).exists() for argument in arguments)
     parts = ("not optimized", {"NUMBA_OPT": "0"}, []), ("optimized", {}, files_with("optimized") if all_files else [])
     for marked, settings, files in parts:
+        if marked == "optimized" and "not optimized" in options.m:
+            continue
         chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)
         pytest = (PYTHON, "-m", "pytest", f"--numprocesses={processes()}", "-m", chosen, *arguments, *files)
         codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import gc
 import inspect
 import pickle
 import subprocess
@@ -27,7 +26,7 @@ from compactla.gpu import lines as gpu_lines
 from compactla.gpu import run
 from compactla.gpu.tuning import choices
 from cuda_libraries import LIBRARIES, available
-from rows import OTHER, ROUTINES, check, known, own
+from rows import MODELS, OTHER, ROUTINES, check, known, own
 
 COMPILED = program.compiled  # which the stand-in replaces
 pytestmark = pytest.mark.filterwarnings("default")  # of the libraries
@@ -57,7 +56,7 @@ def stacks(rng):
     return rng.standard_normal((40, 3, 3)) + 3 * np.eye(3), rng.standard_normal((40, 3, 2))
 
 
-@pytest.mark.parametrize("name", ROUTINES)
+@pytest.mark.parametrize("name", [name if name in (*MODELS, "getrf", "geqrf") else slow(name) for name in ROUTINES])
 def test_routines(library, name, rng):
     check(name, rng, known(cla.routine.named(name)), OTHER[own(name).char], queue=cla.pack(there_is(library)).queue)
 
@@ -189,21 +188,26 @@ def b_like(a):
     return a * 0
 
 
-def live(library):
-    """How many arrays there are, of the stand-in."""
-    gc.collect()
-    return library.machine.live if library.name == "stand-in" else 0
+@pytest.fixture
+def live(library, collect):
+    """Tells how many arrays there are, of the stand-in."""
+
+    def count():
+        collect()
+        return library.machine.live if library.name == "stand-in" else 0
+
+    return count
 
 
 @pytest.mark.parametrize(
     "name", [name if name in ("solve", "one", "kron, out", "gemm") else slow(name) for name in CALLS]
 )
-def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
+def test_calls_that_are_made_again(library, there, rng, monkeypatch, live, name):
     """From the third call on, with arrays elsewhere, only kernels are launched."""
     call, expected = CALLS[name]
     if library.name == "jax" and name in ("gemm", "kron, out"):  # which write
         return
-    kept, before = [], live(library)
+    kept, before = [], live()
     for number in range(5):
         x = rng.standard_normal((40, 3, 3))
         a, b = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
@@ -218,13 +222,13 @@ def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
             close(library, x, y, 1e-8)
     del kept, given, found, x, y
     constants = 1 if name in ("lstsq", "pinv") and library.name == "stand-in" else 0  # limits of singular values
-    assert live(library) == before + constants
+    assert live() == before + constants
 
 
 @pytest.mark.parametrize("name", [name if name in ("geqrf", "copy") else slow(name) for name in ON_PACKS])
-def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, name):
+def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, name, live):
     """Results of packs elsewhere in memory are those of packs on the CPU, without another look at the routine."""
-    call, kept, before = ON_PACKS[name], [], live(library)
+    call, kept, before = ON_PACKS[name], [], live()
     for number in range(4):
         x = rng.standard_normal((40, 3, 3))
         a, b = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
@@ -242,7 +246,7 @@ def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, 
                 x = np.asarray(x) if type(x).__name__ == "Integers" else library.numpy(x)
                 np.testing.assert_allclose(x, y, 1e-10, 1e-10)
     del kept, A, B, found, x, y
-    assert live(library) == before
+    assert live() == before
 
 
 def test_what_differs_between_calls(library, there, stacks):

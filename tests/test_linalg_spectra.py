@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import exhaustive
 from compactla import linalg
 from compactla.gpu import launch
 from compactla.gpu.linalg import fused, spectra
@@ -122,7 +123,8 @@ def test_strides_by_teams(queue, rng, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "dtype", "team"), [(3, 3, "d", 0), (7, 4, "F", 1), (4, 9, "d", 2), (9, 9, "f", 3), (12, 5, "D", 3)]
+    ("m", "n", "dtype", "team"),
+    [(2, 2, "d", 0), (5, 3, "F", 1), (4, 9, "d", 2), exhaustive(9, 9, "f", 3), (12, 5, "D", 3)],
 )
 def test_least_squares_by_teams(queue, rng, monkeypatch, m, n, dtype, team):
     forced_teams(monkeypatch, *TEAMS[team])

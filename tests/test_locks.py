@@ -1,7 +1,6 @@
 """One thread makes new factors while others solve: each call has the solution of the old or of the new matrices."""
 
 import contextlib
-import gc
 import signal
 import sys
 import threading
@@ -347,7 +346,7 @@ def waits(call):
         timer.join()
 
 
-def test_what_is_gone():
+def test_what_is_gone(collect):
     """Nothing is kept of threads that have ended, nor of prepared calls."""
     lock = locks.read_write_lock()
     with ThreadPoolExecutor(3) as pool:
@@ -356,7 +355,7 @@ def test_what_is_gone():
     call = lock.for_calls()
     assert len(lock.shared.calls) == 1
     del call, reader
-    gc.collect()
+    collect()
     assert len(lock.shared.readers) == 1 and not lock.shared.calls
 
 

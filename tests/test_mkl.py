@@ -130,13 +130,15 @@ def test_memory_is_the_same(mkl, m, n, rng):
 
 def test_gemm(mkl, rng):
     m, n, k = 4, 3, 5
-    for transa, transb in product("NTC", repeat=2):
+    for i, (transa, transb) in enumerate(product("NTC", repeat=2)):
         # MKL 2026.2 takes the conjugate of alpha in the AVX512 format for C and T together.
         alpha, beta = 0.75 if {transa, transb} == {"T", "C"} else scalars(mkl.dtype)[3], -0.25
         a = random(rng, (BATCH, m, k) if transa == "N" else (BATCH, k, m), mkl.dtype)
         b = random(rng, (BATCH, k, n) if transb == "N" else (BATCH, n, k), mkl.dtype)
         c = random(rng, (BATCH, m, n), mkl.dtype)
         for pack, compute, unpack in exchanges(mkl):
+            if compute is cla and i % 4:  # which has a kernel for each option, tested elsewhere
+                continue
             A, B, C = map(pack, (a, b, c))
             compute.gemm(A, B, C, alpha, beta, transa, transb)
             ratio = oracle.named("gemm").residual((a, b, c), (a, b, unpack(C)), alpha, beta, transa, transb)
@@ -151,7 +153,7 @@ def test_trsm(mkl, rng):
         a = (dominant(rng, BATCH, n, n, mkl.dtype) / n).astype(mkl.dtype)
         b = random(rng, (BATCH, n, nrhs) if options[0] == "L" else (BATCH, nrhs, n), mkl.dtype)
         for pack, compute, unpack in exchanges(mkl):
-            if compute is cla and i % 5:  # which has a kernel for each option, tested elsewhere
+            if compute is cla and i % 5:
                 continue
             A, B = map(pack, (a, b))
             compute.trsm(A, B, *options, alpha)

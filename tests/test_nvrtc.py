@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from cases import exhaustive
+from cases import exhaustive, slow
 from compactla.cuda.compile import MISSING, compile, cuda_source, options
 from compactla.gpu.linalg.blocks import Operands, blocks, has_size
 from compactla.search import LOCAL_BYTES
@@ -33,7 +33,7 @@ def ptx(source, dtype, vlen=32, **defines):
     ).decode()
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", ["d", slow("F")])
 @pytest.mark.parametrize("file", sorted(FILES))
 def test_files_compile_alone(file, dtype):
     """With no macros but the name of a part, which all of its kernels come out of."""

@@ -212,7 +212,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
 
 
 GRIDS = [name for name in names() if f"{name}_grid" in named(name).search.kernels]
-BOTH = "gesv", "posv", "getrsnp"  # factor and solve by the steps of others, or solve as others do
+BOTH = "gesv", "posv", "getrsnp", "potrs", "getri"  # factor and solve by the steps of others, or solve as others do
 
 
 @on_devices

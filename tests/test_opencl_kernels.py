@@ -1,6 +1,5 @@
 """Pack-level functions called from a user's own OpenCL kernel, and how such kernels are built."""
 
-import gc
 import itertools
 import re
 import time
@@ -308,7 +307,7 @@ def test_files_compile_alone(queue, file):
 
 
 @on_devices
-def test_contexts_are_let_go(queue, rng):
+def test_contexts_are_let_go(queue, rng, collect):
     """Programs of a context live as long as its queues, in all threads, and as programs that users hold."""
     context = cl.Context([queue.device])
     before = context.reference_count
@@ -322,12 +321,12 @@ def test_contexts_are_let_go(queue, rng):
             assert np.isfinite(pool.submit(T.solve, rng.random((5, 4, 3))).result()).all()
 
     work(cl.CommandQueue(context))
-    gc.collect()
+    collect()
     assert context.reference_count == before
     mine = gpu.build(context, SCHUR, np.float32, 8, N=2)
     assert gpu.build(context, SCHUR, np.float32, 8, N=2) is mine
     del mine
-    gc.collect()
+    collect()
     assert context.reference_count == before
 
 

@@ -20,7 +20,7 @@ from numpy.linalg import *  # noqa: F403 - as programs do
 from numpy.linalg import inv as imported_inv
 
 import compactla
-from cases import random
+from cases import random, slow
 from compactla.patch.report import Report
 from compactla.patch.targets import targets
 from processes import ROOT, python
@@ -115,7 +115,7 @@ def as_list(found):
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+@pytest.mark.parametrize("dtype", [np.float64, slow(np.complex64)])
 @pytest.mark.parametrize("name", TARGETS)
 def test_results_are_of_the_same_kind(kernels, rng, name, dtype):
     short = name.rpartition(".")[2]

@@ -1,6 +1,5 @@
 """Calls that are prepared do what the functions do, and nothing before that."""
 
-import gc
 import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -87,7 +86,7 @@ def test_info(queue, rng):
     assert not here(other()).any()
 
 
-def test_what_is_made_anew(rng):
+def test_what_is_made_anew(rng, collect):
     """Is made once, and lives as long as the call."""
     A = cla.pack(random(rng, (9, 5, 3), np.float64))
     run = cla.prepare(cla.geqrf, A)
@@ -95,27 +94,27 @@ def test_what_is_made_anew(rng):
     found = weakref.ref(tau.data)
     expected = tau.unpack()
     del tau
-    gc.collect()
+    collect()
     cla.pack(start, out=A)
     again = run()
     assert again.data is found() and same_bits(again.unpack(), expected)
     del run, again
-    gc.collect()
+    collect()
     assert found() is None
 
 
-def test_arguments_live_as_long(queue, rng):
+def test_arguments_live_as_long(queue, rng, collect):
     a = random(rng, (9, 3, 3), np.float64)
     packs = [cla.pack(x, queue=queue) for x in (a, a, a)]
     alive = [weakref.ref(A.data) for A in packs]
     expected = cla.gemm(*packs).unpack()
     run = cla.prepare(cla.gemm, *packs)
     del packs
-    gc.collect()
+    collect()
     assert all(x() is not None for x in alive)
     assert same_bits(run().unpack(), expected)
     del run
-    gc.collect()
+    collect()
     assert queue is not None or not any(x() for x in alive)
 
 

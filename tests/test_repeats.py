@@ -1,7 +1,5 @@
 """Calls with pyopencl Arrays, and with packs of them, that are made again by their launches."""
 
-import gc
-
 import numpy as np
 import pyopencl.array as device_arrays
 import pytest
@@ -29,7 +27,7 @@ AGAIN = {
 
 
 @pytest.mark.parametrize("name", [slow(name) for name in AGAIN])
-def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
+def test_calls_that_are_made_again(queue, rng, monkeypatch, name, collect):
     """From the third call on there are only launches, with the same bits, events and errors; no array is kept."""
     call, pool, kept = AGAIN[name], MemoryPool(ImmediateAllocator(queue)), []
     launch.plans(queue).known.clear()
@@ -58,7 +56,7 @@ def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
     if name not in ("solve", "inv", "gemm"):  # which need no work space
         launch.plans(queue).known.clear()
         assert not launch.repeated_calls(queue).known
-    gc.collect()
+    collect()
     assert not pool.active_bytes
 
 

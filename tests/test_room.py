@@ -1,6 +1,5 @@
 """Work arrays are kept from call to call, and no more of them than the largest call needed."""
 
-import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,18 +21,22 @@ MADE = {
 
 
 @pytest.fixture
-def in_use(queue, monkeypatch):
-    """Tells how many bytes of arrays there are, where the queue is."""
+def in_use(queue, monkeypatch, collect):
+    """Tells how many bytes of arrays have been made since it was first asked, where the queue is."""
     if queue is None:
-        tracemalloc.start()
-        yield lambda: (gc.collect(), tracemalloc.get_traced_memory()[0])[1]
+
+        def traced():
+            tracemalloc.start()  # once: while it traces, compiling takes three times as long
+            return (collect(), tracemalloc.get_traced_memory()[0])[1]
+
+        yield traced
         tracemalloc.stop()
         return
     unset, pool = arrays.unset, MemoryPool(ImmediateAllocator(queue))
     monkeypatch.setattr(
         arrays, "unset", lambda shape, dtype, queue, allocator, strides: unset(shape, dtype, queue, pool, strides)
     )
-    yield lambda: (gc.collect(), pool.active_bytes)[1]
+    yield lambda: (collect(), pool.active_bytes)[1]
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Tests of all solvers in the table of solvers.py: results, `out=`, types, copies, and systems that stay alone."""
 
 import copy
-import gc
 import inspect
 import pickle
 import tracemalloc
@@ -357,7 +356,7 @@ def mapped(S):
 
 
 @each()
-def test_copies(name, queue, dtype, rng):
+def test_copies(name, queue, dtype, rng, collect):
     """Copies have factors of their own; those on devices stay there, and cannot be pickled."""
     a, other, rhs = matrices(name, rng, dtype), matrices(name, rng, dtype), sides(name, rng, dtype, nrhs=(2,))
     S, renew = make(name, a, queue)
@@ -380,7 +379,7 @@ def test_copies(name, queue, dtype, rng):
             assert same_bits(solving(T)(rhs), after)
     if queue is None:
         del made, T
-        gc.collect()
+        collect()
         assert frozen == buffers and not pickling._writeable
 
 

@@ -89,10 +89,9 @@ def broadcast(a, b):
     return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
 
 
-def as_matrices(b, a):
-    """Right-hand sides as matrices, and whether they are vectors: as PyTorch tells."""
-    vector = b.ndim == 1 or b.shape == a.shape[:-1]
-    return (b.unsqueeze(-1) if vector else b), vector
+def are_vectors(b, a):
+    """Whether right-hand sides are vectors: as PyTorch tells."""
+    return b.ndim == 1 or b.shape == a.shape[:-1]
 
 
 def check_tensor(a, name, axes=2):

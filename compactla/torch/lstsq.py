@@ -6,7 +6,7 @@ from torch import Tensor
 
 from compactla import linalg
 from compactla.linalg.lstsq import LSTSQ, WIDE, limit_of
-from compactla.torch.arguments import as_matrices, broadcast, check_like, check_tensor, like
+from compactla.torch.arguments import are_vectors, broadcast, check_like, check_tensor, like
 from compactla.torch.matmul import products
 from compactla.torch.operator import call, is_plain, operator
 from compactla.torch.pinv import pseudoinverses
@@ -71,7 +71,8 @@ def lstsq(A, B, rcond=None, *, driver=None, on_error="raise", compute="same"):
     """
     check_tensor(A, "A")
     check_like(B, "B", A)
-    right, vector = as_matrices(B, A)
+    vector = are_vectors(B, A)
+    right = B.unsqueeze(-1) if vector else B
     if right.shape[-2] != A.shape[-2]:
         raise ValueError(f"B has shape {tuple(B.shape)}, must fit to A, which has shape {tuple(A.shape)}")
     allowed = DRIVERS[:1] if A.is_cuda else DRIVERS

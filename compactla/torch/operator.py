@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from torch import _C, Tensor
+from torch import _C, Tensor, from_numpy
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
@@ -185,26 +185,39 @@ def call(function, *tensors, **options):
     """Results of a function of compactla for tensors, where they are."""
     try:
         if not tensors[0].is_cpu:
-            return function(*[t.detach().resolve_conj().resolve_neg() for t in tensors], **options)
+            return function(*without_derivatives(tensors), **options)
         found = function(*[t.numpy(force=True) for t in tensors], **options, threads=torch.get_num_threads())
     except np.linalg.LinAlgError as error:
         raise torch.linalg.LinAlgError(str(error)) from None
-    return tuple(map(as_tensor, found)) if isinstance(found, tuple | list) else as_tensor(found)
+    return as_tensors(found)
 
 
 def run(stacked, *tensors, options=(), on_error="raise", compute="same"):
     """Results of a function on stacks for tensors, where they are."""
+    try:
+        if not tensors[0].is_cpu:
+            arrays, _ = as_arrays(*without_derivatives(tensors), devices=(*stacked.inputs,))
+            return stacked(arrays, options, on_error, compute)
+        arrays = [t.numpy(force=True) for t in tensors]
+        return as_tensors(stacked(arrays, options, on_error, compute, torch.get_num_threads()))
+    except np.linalg.LinAlgError as error:
+        raise torch.linalg.LinAlgError(str(error)) from None
 
-    def function(*arrays, threads=None):
-        arrays, _ = as_arrays(*arrays, devices=(*stacked.inputs,))
-        return stacked(arrays, options, on_error, compute, threads)
 
-    return call(function, *tensors)
+def without_derivatives(tensors):
+    """Tensors as their numbers are in memory."""
+    return [t.detach().resolve_conj().resolve_neg() for t in tensors]
+
+
+def as_tensors(found):
+    return tuple([as_tensor(x) for x in found]) if isinstance(found, tuple | list) else as_tensor(found)
 
 
 def as_tensor(found):
     """An array, or a number of NumPy, as a tensor."""
-    return torch.from_numpy(found if isinstance(found, np.ndarray) else np.asarray(found)).contiguous()
+    if type(found) is np.ndarray and found.flags.c_contiguous:
+        return from_numpy(found)
+    return from_numpy(np.asarray(found)).contiguous()
 
 
 def like_first(a, *others):

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from compactla import linalg
-from compactla.torch.arguments import as_matrices, broadcast, check_like, check_rows, check_square, like
+from compactla.torch.arguments import are_vectors, broadcast, check_like, check_rows, check_square, like
 from compactla.torch.factors import SOLVED, computed, empty_factors, is_ours, lu_factor, of_type, solved
 from compactla.torch.matmul import products
-from compactla.torch.operator import call, like_second, operator, run
+from compactla.torch.operator import call, like_second, operator
 
 
 @like(torch.linalg.solve)
@@ -54,14 +54,36 @@ def solve(A, B, *, left=True, on_error="raise", compute="same"):
     """
     check_square(A, "A")
     check_like(B, "B", A)
-    right, vector = as_matrices(B, A)
-    if vector and not left:
-        raise ValueError(f"B has shape {tuple(B.shape)}, must be of matrices if left is False")
-    check_rows(right, A, left)
-    if not left:
-        A, right = A.mT, right.mT
-    X = solutions(*broadcast(A, right), on_error, compute)
-    return X.squeeze(-1) if vector else X if left else X.mT
+    if are_vectors(B, A):
+        if not left:
+            raise ValueError(f"B has shape {tuple(B.shape)}, must be of matrices if left is False")
+        if B.shape[-1] != A.shape[-1]:
+            raise ValueError(f"B has shape {tuple(B.shape)}, must fit to A, which has shape {tuple(A.shape)}")
+        return solutions(A, B if B.ndim == A.ndim - 1 else B.expand(A.shape[:-1]), on_error, compute)
+    check_rows(B, A, left)
+    if left:
+        return solutions(*broadcast(A, B), on_error, compute)
+    return solutions(*broadcast(A.mT, B.mT), on_error, compute).mT
+
+
+def columns(x, a):
+    """Vectors, which have an axis less than matrices a, as matrices of one column."""
+    return x if x.ndim == a.ndim else x.reshape(*x.shape, 1)
+
+
+def as_right(x, b):
+    """Solutions of columns in the shape of right-hand sides: no view, which forward mode takes for one of arguments."""
+    return x if x.shape == b.shape else x.reshape(b.shape).detach()
+
+
+def applied(a, x, adjoint):
+    """Products of matrices, or of their adjoints, and what is like solutions."""
+    return products(a.mT if adjoint else a, columns(x, a), adjoint, False).reshape(x.shape)
+
+
+def outer(x, y, a):
+    """Products x y^H of what is like solutions, as matrices like a."""
+    return products(columns(x, a), columns(y, a).mT, False, True)
 
 
 def solutions_with(a, lu, piv, b, adjoint):
@@ -72,13 +94,13 @@ def derive_solve_with(ctx, g):
     (a, lu, piv, x), (adjoint,) = ctx.saved_tensors, ctx.options
     gb = solve_with(a, lu, piv, g, not adjoint)
     left, right = (x, gb) if adjoint else (gb, x)
-    return -products(left, right.mT, False, True) if ctx.needs_input_grad[1] else None, None, None, gb
+    return -outer(left, right, a) if ctx.needs_input_grad[1] else None, None, None, gb
 
 
 def follow_solve_with(ctx, da, dlu, dpiv, db):
     (a, lu, piv, x), (adjoint,) = ctx.saved_tensors, ctx.options
     if da is not None:
-        moved = products(da.mT if adjoint else da, x, adjoint, False)
+        moved = applied(da, x, adjoint)
         db = -moved if db is None else db - moved
     return solve_with(a, lu, piv, db, adjoint)
 
@@ -91,24 +113,24 @@ def follow_solve_with(ctx, da, dlu, dpiv, db):
 )
 def solve_with(a: Tensor, lu: Tensor, piv: Tensor, b: Tensor, adjoint: bool) -> Tensor:
     """Solutions x of a x = b, or a^H x = b, with the factors of a, of which they are no functions."""
-    right = of_type(b, lu)
+    right = columns(of_type(b, lu), a)
     if not is_ours(a):
         x = torch.linalg.lu_solve(lu, piv + 1, right, adjoint=adjoint)
     else:
         x = solved(lu, piv, right, adjoint)
-    return of_type(x, b).contiguous()
+    return as_right(of_type(x, b).contiguous(), b)
 
 
 def derive_solutions(ctx, g, *factors):
     a, lu, piv, x = ctx.saved_tensors
     gb = solve_with(a, lu, piv, g, True)
-    return -products(gb, x.mT, False, True) if ctx.needs_input_grad[1] else None, gb
+    return -outer(gb, x, a) if ctx.needs_input_grad[1] else None, gb
 
 
 def follow_solutions(ctx, da, db):
     a, lu, piv, x = ctx.saved_tensors
     if da is not None:
-        moved = products(da, x, False, False)
+        moved = applied(da, x, False)
         db = -moved if db is None else db - moved
     return solve_with(a, lu, piv, db, False), None, None
 
@@ -123,7 +145,7 @@ def follow_solutions(ctx, da, db):
 def solutions_and_factors(a: Tensor, b: Tensor, on_error: str, compute: str) -> tuple[Tensor, Tensor, Tensor]:
     """Solutions x of a x = b, and the factors of a."""
     if a.is_cpu and is_ours(a):
-        x, lu, piv = run(SOLVED, computed(a, compute), computed(b, compute), on_error=on_error)
+        x, lu, piv = call(with_factors, computed(a, compute), computed(b, compute), on_error=on_error)
         return of_type(x, b), lu, piv
     lu, piv = lu_factor(a, on_error, compute)
     return solve_with(a, lu, piv, b, False), lu, piv
@@ -132,4 +154,17 @@ def solutions_and_factors(a: Tensor, b: Tensor, on_error: str, compute: str) -> 
 @operator(like_second, among=solutions_and_factors)
 def solutions(a: Tensor, b: Tensor, on_error: str, compute: str) -> Tensor:
     """Solutions x of a x = b."""
-    return call(linalg.solve, a, b, on_error=on_error, compute=compute)
+    if a.is_cpu:
+        return call(alone, a, b, on_error=on_error, compute=compute)
+    return as_right(call(linalg.solve, a, columns(b, a), on_error=on_error, compute=compute), b)
+
+
+def with_factors(a, b, on_error, threads):
+    """Solutions and factors of arrays on the host."""
+    x, *factors = SOLVED((a, columns(b, a)), (), on_error, "same", threads)
+    return x.reshape(b.shape), *factors
+
+
+def alone(a, b, **options):
+    """Solutions of arrays on the host."""
+    return linalg.solve(a, columns(b, a), **options).reshape(b.shape)
