@@ -66,8 +66,9 @@ def about(machine):
     cores = known.get("num_cpu") and f"{known['num_cpu']} cores"
     parts = known.get("cpu"), cores, memory(known.get("ram")), known.get("os")
     commits = sorted((date, commit) for commit, date in machine.used.items())
-    used = " and ".join(f"`{commit[:8]}` ({date})" for date, commit in commits)
-    return f"{', '.join(filter(None, parts)) or machine.name}. Commit {used}."
+    *others, last = (f"`{commit[:8]}` ({date})" for date, commit in commits)
+    used = f"Commits {', '.join(others)} and {last}" if others else f"Commit {last}"
+    return f"{', '.join(filter(None, parts)) or machine.name}. {used}."
 
 
 def memory(ram):

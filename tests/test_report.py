@@ -166,7 +166,7 @@ def written(tmp_path_factory):
 
 def test_the_tables(written):
     page, rows = (written / "README.md").read_text(), tables(written)
-    assert "Some CPU, 4 cores, 8 GB, Linux. Commit `aaaaaaaa` (2023-11-14) and `bbbbbbbb` (2027-01-15)." in page
+    assert "Some CPU, 4 cores, 8 GB, Linux. Commits `aaaaaaaa` (2023-11-14) and `bbbbbbbb` (2027-01-15)." in page
     one, gpu = "Batches of matrices of order n on numba:1", "Batches of matrices of order n on opencl:gpu"
     assert rows[one, "n"] == ["gemm"] and rows[one, "3"] == ["99%, 6.1x"]  # what was not measured has no column
     assert rows[one, "5"][0] == "60%, 2.0x†"  # of the older commit, both

@@ -23,8 +23,8 @@ from compactla import linalg
 from compactla.examples.beside import arguments, compare, drawing
 from compactla.examples.chemistry import HYDROGEN, KILO, stoichiometric
 
-G, A = 0.5, ([0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [2, 0, 1, 0])
-C, M = ([0, 0, 0, 0], [4, 0, 0, 0], [1, -1, 0, 0], [1, -1, -8 / 3, 0]), (2, 0, 1, 1)
+G, A = 0.5, np.array([[0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [2, 0, 1, 0]])
+C, M = np.array([[0, 0, 0, 0], [4, 0, 0, 0], [1, -1, 0, 0], [1, -1, -8 / 3, 0]]), np.array([2, 0, 1, 1])
 ROWS, COLUMNS = np.nonzero(HYDROGEN.pattern())
 
 
@@ -39,33 +39,24 @@ def stacks(a, data):
     return lambda b: linalg.lu_solve(factors, b[..., None])[..., 0]
 
 
-def sparse(A):
+def sparse(F, a, data):
     """Sparse factors without interchanges; the pattern is analyzed once."""
-    F = cla.BatchLU(A)
-
-    def factor(a, data):
-        F.update(data)
-        if F.factor().any():
-            raise SystemExit("a pivot is zero: try a smaller --dt")
-        return F.solve
-
-    return factor
+    F.update(data)
+    if F.factor().any():
+        raise SystemExit("a pivot is zero: try a smaller --dt")
+    return F.solve
 
 
-def iterations(A, preconditioner, counts):
-    """BiCGSTAB with a preconditioner; how many steps it takes is added to `counts`."""
-    M = preconditioner(A)
+def iterations(A, preconditioner, counts, a, data):
+    """BiCGSTAB; how many steps it takes is added to `counts`."""
 
     def solve(b):
-        x, report = cla.krylov.bicgstab(A, b, rtol=1e-8, M=M)
+        x, report = cla.krylov.bicgstab(A, b, rtol=1e-8, M=preconditioner)
         counts.append(report.iterations)
         return x
 
-    def factor(a, data):
-        A.update(data)
-        return solve
-
-    return factor
+    A.update(data)
+    return solve
 
 
 def in_parts(function, y, cells=500):
@@ -81,22 +72,17 @@ def matrices(y, dt):
 
 def step(y, dt, factor, system):
     """The gases in all cells after a step, and the right-hand sides of its stages."""
-    k, f, sides, solve = [], in_parts(HYDROGEN, y), [], factor(*system)
-    for a, c in zip(A, C, strict=True):
-        if any(a):
-            f = in_parts(HYDROGEN, y + weighted(a, k))
-        sides.append(G * (dt * f + weighted(c, k)))
-        k.append(solve(sides[-1]))
-    return y + weighted(M, k), sides
+    k, sides, solve = np.zeros((4, *y.shape)), [], factor(*system)
+    for stage in range(4):
+        f = in_parts(HYDROGEN, y + np.tensordot(A[stage], k, 1))
+        sides.append(G * (dt * f + np.tensordot(C[stage], k, 1)))
+        k[stage] = solve(sides[-1])
+    return y + np.tensordot(M, k, 1), sides
 
 
 def solutions(factor, system, sides):
     """What a step takes of a solver: factors of one matrix, and solutions for the right-hand sides."""
     return np.array([*map(factor(*system), sides)])
-
-
-def weighted(weights, k):
-    return sum(w * x for w, x in zip(weights, k, strict=False) if w)
 
 
 def hot_spot(side, coldest, hottest):
@@ -112,9 +98,10 @@ def main(argv=None):
     pattern = np.searchsorted(ROWS, np.arange(HYDROGEN.n + 1))
     batch = cla.BatchCSR((matrices(y, args.dt)[1], COLUMNS, pattern))
     print(f"{batch.nm} cells of {HYDROGEN.n} unknowns, {batch.nnz} of {HYDROGEN.n**2} values are not always zero")
-    counts = {cla.krylov.ILU0: [], cla.krylov.Jacobi: []}
-    solvers = {"BatchLU": sparse(batch)}
-    solvers |= {f"bicgstab, {make.__name__}": iterations(batch, make, number) for make, number in counts.items()}
+    solvers, counts = {"BatchLU": partial(sparse, cla.BatchLU(batch))}, {"ILU0": [], "Jacobi": []}
+    for name, number in counts.items():
+        preconditioner = getattr(cla.krylov, name)(batch)
+        solvers[f"bicgstab, {name}"] = partial(iterations, batch, preconditioner, number)
     solvers |= {"compactla.linalg": stacks, "numpy.linalg.solve": numpys}
     for _ in range(args.steps):
         system = matrices(y, args.dt)
@@ -122,8 +109,8 @@ def main(argv=None):
     found, seconds = compare({name: partial(solutions, solver, system, sides) for name, solver in solvers.items()})
     for name, x in found.items():
         print(f"{name}: {abs(x - found['numpy.linalg.solve']).max():.0e} apart")
-    for make, number in counts.items():
-        print(f"{make.__name__}: {np.mean(number):.2f} iterations in the mean, {np.max(number)} at most")
+    for name, number in counts.items():
+        print(f"{name}: {np.mean(number):.2f} iterations in the mean, {np.max(number)} at most")
     T, microseconds = KILO * y[:, -1].reshape(args.side, -1), 1e6 * args.steps * args.dt
     print(f"after {microseconds:.3g} us: hottest {T.max():.0f} K, {(T > 2000).mean():.0%} of the cells have ignited")
     if args.plot:
