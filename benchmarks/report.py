@@ -41,6 +41,7 @@ TITLES = {
     "weak scaling": "The line preconditioner in PETSc, on more ranks",
     "network": "What two ranks of PETSc take to talk",
     "scaling model": "A model of the line preconditioner on many ranks: efficiency",
+    "gpus": "Factors of new blocks, then ten solves, of lines of 64 blocks of 3 x 3 on GPUs of one process",
     "dask": "Three gigabytes of 8 x 8 systems in blocks, with two workers of Dask",
 }
 

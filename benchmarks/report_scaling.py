@@ -108,4 +108,16 @@ def dask(machine):
     return table(machine, ["solved by", "the whole, s", "of it in solves"], rows)
 
 
-PIECES = {"weak scaling": weak_scaling, "network": network, "scaling model": scaling_model, "dask": dask}
+def gpus(machine):
+    """Milliseconds of factors and solves of lines on GPUs of one process."""
+    name, rows = "cuda_scaling.Lines.track_step", []
+    keys = {tuple(map(int, key[1:])) for run in machine.runs for key in run.values if key[0] == name}
+    most = max((count for count, _ in keys), default=0)
+    for lines in sorted({lines for _, lines in keys}):
+        run = machine.newest(name, most, lines)
+        one, all_of_them = (run.value(name, count, lines) for count in (1, most))
+        rows.append([f"{lines:,}", *map(run.cell, (number(one), number(all_of_them), hundredths(one / all_of_them)))])
+    return table(machine, ["lines a GPU", "1 GPU, ms", f"{most} GPUs, ms", "efficiency"], rows)
+
+
+PIECES = {"weak scaling": weak_scaling, "network": network, "scaling model": scaling_model, "dask": dask, "gpus": gpus}

@@ -9,8 +9,8 @@ from compactla.types import Queue
 
 
 @functools.cache
-def _module(name: str) -> Any:
-    return importlib.import_module(name)
+def _module(on_host: bool, name: str) -> Any:
+    return importlib.import_module(f"compactla.{'cpu' if on_host else 'gpu'}.{name}")
 
 
 @overload
@@ -34,12 +34,12 @@ def backend(queue: Queue, name: str = "arrays") -> Any:
 
     The module of the CPU if the queue is None; pyopencl is not imported before there is a queue.
     """
-    return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
+    return _module(queue is None, name)
 
 
 def device_module(name: str = "arrays") -> Any:
     """Module of `compactla.gpu`, for what devices alone do, or do in a way of their own."""
-    return _module(f"compactla.gpu.{name}")
+    return _module(False, name)
 
 
 def device_name(queue: Queue) -> str:

@@ -34,9 +34,12 @@ class Integers(Made):
     _way_to_host = "see numpy.asarray"
 
     def __init__(self, data: Array, nm: int, queue: Queue = None) -> None:
+        start = data.offset // data.dtype.itemsize if queue is not None else address(data)
+        self._set(data, start, nm, queue)
+
+    def _set(self, data, start, nm, queue):
         npack, k, _, V = data.shape
         self.nm, self.k, self.vlen, self.queue = nm, k, V, queue
-        start = data.offset // data.dtype.itemsize if queue is not None else address(data)
         self.view = View(data, start, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
     def _parts(self) -> tuple[Any, ...]:
@@ -45,8 +48,11 @@ class Integers(Made):
     @classmethod
     def beside(cls, A: Pack, k: int) -> "Integers":
         """Unset ones, k for each matrix of a batch, where that lives."""
-        shape = A.view.npack, k, 1, A.vlen
-        return cls(backend(A.queue).empty(shape, INTEGERS[A.queue is not None], A.queue), A.nm, A.queue)
+        queue, view = A.queue, A.view
+        data, start = backend(queue).beside(view.buffer, (view.npack, k, 1, A.vlen), INTEGERS[queue is not None])
+        found = cls.__new__(cls)
+        found._set(data, start, A.nm, queue)
+        return found
 
     @classmethod
     def given(cls, x: Array, A: Pack, k: int, name: str, least: int = 0) -> "Integers":

@@ -242,21 +242,22 @@ class Pack(Arithmetic, Made):
         They are of real numbers of the same precision if `real` is set, of complex ones if `twin` is.
         """
         dtype = REAL[self.dtype.char] if real else np.result_type(self.dtype, np.complex64) if twin else self.dtype
-        parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
-        shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
-        run = backend(self.queue)
-        data = run.empty(shape, REAL[dtype.char], self.queue, run.reused(self.view.buffer))
-        return self._around(data, m, n, dtype)
+        V, view = self.vlen, self.view
+        is_complex = twin or (self.is_complex and not real)
+        shape = (view.npack, m, n, 2, V) if is_complex else (view.npack, m, n, V)
+        data, start = backend(self.queue).beside(view.buffer, shape, view.buffer.dtype)
+        return self._around(data, start, m, n, dtype, is_complex)
 
     def around(self, data: Array) -> "Pack":
         """Matrices of these sizes and this type in other memory, a contiguous array like that of these."""
-        return self._around(data, self.m, self.n, self.dtype)
+        start = address(data) if self.queue is None else data.offset // data.dtype.itemsize
+        return self._around(data, start, self.m, self.n, self.dtype, self.is_complex)
 
-    def _around(self, data, m, n, dtype):
+    def _around(self, data, start, m, n, dtype, is_complex):
         P = Pack.__new__(Pack)  # there is nothing to check
-        parts, V = (1 if dtype.kind == "f" else 2), self.vlen
-        P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
-        start, column = address(data) if self.queue is None else data.offset // data.dtype.itemsize, parts * V
+        V = self.vlen
+        column = 2 * V if is_complex else V
+        P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, is_complex, self.queue
         P.view = View(data, start, self.view.npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
         P._T, P._real, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
         return P

@@ -33,6 +33,9 @@ class Arrays(Protocol):
     def empty(self, shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None) -> Array:
         """A new C-contiguous array without values."""
 
+    def beside(self, a: Array, shape: Sequence[int], dtype: "np.dtype") -> tuple[Array, int]:
+        """A new C-contiguous array without values where another lives, and where it begins, as in views."""
+
     def reused(self, a: Array) -> Any:
         """The allocator of an array, for work space."""
 
@@ -79,7 +82,7 @@ class Runs(Protocol):
     def again(
         self, row: Row, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch
     ) -> Any:
-        """A function without arguments that makes a call again which has no output."""
+        """A function that makes a call again, of views of the operands that are made in each: they lie like these."""
 
 
 class Kron(Protocol):

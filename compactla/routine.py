@@ -78,7 +78,8 @@ class Matrix:
         Its contents, if not the numbers of the routine: "real" or "complex" ones of their precision, or "integer" ones
         of 8 bytes on the CPU and of 4 on devices.
     output : bool
-        Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
+        Whether the public function makes it and returns it: such operands first, in their order, then `outputs`. They
+        are the last ones, and their layouts follow from the operands that are given and the options compiled in.
     room : bool
         Whether it is an output that is not returned: work space of kernels.
     """
@@ -282,11 +283,11 @@ class Routine:
         last = views[self.main]
         queue = last.queue
         key = None
-        repeats = self._repeats and last.lasts and (queue is None or (not self.outputs and stays(last.buffer)))
-        if repeats and state.notes is None and info is wait_for is None and (threads is None or type(threads) is int):
+        repeats = last.lasts and (queue is None or (self._repeats and state.notes is None and stays(last.buffer)))
+        if repeats and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = memo.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
-                return call()
+                return call(*views[self.given :])
         for i, others in self.written:
             written = views[i]
             if not is_writeable(written.buffer):
@@ -313,13 +314,18 @@ class Routine:
         if key is not None:
             call = last.run.again(self, views, scalars, conj, compiled, nm, launch)
             memo.remember(key, call, views, self)
-            return call()
+            return call(*views[self.given :])
         return last.run.start(self, views, scalars, conj, compiled, nm, info, launch)
 
     @functools.cached_property
+    def given(self) -> int:
+        """How many operands are given: those that the public function makes come after them."""
+        return sum(not A.output for A in self.operands)
+
+    @functools.cached_property
     def _repeats(self) -> bool:
-        """Whether calls may have all operands in common: none is new in each."""
-        return not any(A.output for A in self.operands)
+        """Whether a call on a device makes nothing."""
+        return not self.outputs and self.given == len(self.operands)
 
     @functools.cached_property
     def written(self) -> list[tuple[int, list[int]]]:

@@ -12,6 +12,7 @@
 
 #include "lane.h"
 
+#define CLA_LEAST_SIZE (sizeof(CLA_REAL) == 8 ? (CLA_REAL)0x1p-1000 : (CLA_REAL)0x1p-120) /* whose inverse is finite */
 #define CLA_BUNCH_KAUFMAN ((CLA_REAL)0.6403882032022076) /* (1 + sqrt(17)) / 8 */
 
 /* The element that is x in the other triangle, and element k of the diagonal. */
@@ -33,21 +34,23 @@ CLA_INLINE void cla_set_whole(int hermitian, cla_matrix A, int i, int j, cla_lan
     else cla_set(A, j, i, cla_mirrored(hermitian, x));
 }
 
-/* A block of D of two rows, [[a, b'], [b, c]], divided by the size of b, and what makes [[c, -b'], [-b, a]] its inverse. */
+/* A block of D of two rows, [[a, b'], [b, c]], times `scale`, about one over the size of b, and finite where that is not;
+ * and what makes [[c, -b'], [-b, a]] its inverse. */
 typedef struct {
     cla_lane a, b, c, factor;
+    CLA_REAL scale;
 } cla_block_of_two;
 
 CLA_INLINE cla_block_of_two cla_block_at(int hermitian, cla_matrix A, int k)
 {
     cla_block_of_two D;
     D.b = cla_get(A, k + 1, k);
-    const CLA_REAL size = cla_lane_abs1(D.b);
-    D.a = cla_diagonal(hermitian, A, k) / size;
-    D.c = cla_diagonal(hermitian, A, k + 1) / size;
-    D.b = D.b / size;
+    D.scale = 1 / fmax(cla_lane_abs1(D.b), CLA_LEAST_SIZE);
+    D.a = cla_diagonal(hermitian, A, k) * D.scale;
+    D.c = cla_diagonal(hermitian, A, k + 1) * D.scale;
+    D.b = D.b * D.scale;
     const cla_lane square = cla_lane_mul(D.b, cla_mirrored(hermitian, D.b));
-    D.factor = cla_lane_recip((cla_lane_mul(D.a, D.c) - square) * size);
+    D.factor = cla_lane_recip(cla_lane_mul(D.a, D.c) - square);
     return D;
 }
 
@@ -56,8 +59,9 @@ CLA_INLINE void cla_divide_by_block(int hermitian, int mirrored, cla_block_of_tw
 {
     const cla_lane lower = mirrored ? cla_mirrored(hermitian, D.b) : D.b;
     const cla_lane upper = mirrored ? D.b : cla_mirrored(hermitian, D.b);
-    const cla_lane first = cla_lane_fnma(upper, *y, cla_lane_mul(D.c, *x));
-    const cla_lane second = cla_lane_fnma(lower, *x, cla_lane_mul(D.a, *y));
+    const cla_lane u = *x * D.scale, v = *y * D.scale;
+    const cla_lane first = cla_lane_fnma(upper, v, cla_lane_mul(D.c, u));
+    const cla_lane second = cla_lane_fnma(lower, u, cla_lane_mul(D.a, v));
     *x = cla_lane_mul(first, D.factor);
     *y = cla_lane_mul(second, D.factor);
 }

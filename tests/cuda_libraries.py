@@ -1,4 +1,4 @@
-"""The libraries of arrays in CUDA memory that tests are run with: those that are there, and a stand-in everywhere."""
+"""The libraries of arrays in CUDA memory that tests are run with: those that are there, or a stand-in elsewhere."""
 
 import importlib.util
 import os

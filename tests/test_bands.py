@@ -8,7 +8,6 @@ from numba import njit
 import compactla as cla
 from cases import random
 from compactla import cpu, gpu
-from compactla.band_form import Form
 from compactla.cpu import matrix
 from compactla.cpu.bands import systems as cpu_bands
 from compactla.gpu import bands as gpu_bands
@@ -198,9 +197,8 @@ def test_refused():
 def test_panels(char):
     """Systems side by side, in several panels and some behind them, are solved as others are, to the bit."""
     V = cpu_bands.lanes_of(np.dtype(char))
-    packs = cpu_bands.chunk_of(Form("tridiag", 1, 1), V)
-    for n in 3, 2 * packs + 3:
-        lower, diag, upper, b = systems(cpu_bands.LEAST * packs * V + V + 3, n)
+    for n in 3, 2 * V + 3:
+        lower, diag, upper, b = systems(cpu_bands.LEAST * cpu_bands.PACKS * V + V + 3, n)
         lower, diag, upper, b = (a.astype(char) for a in (lower, diag, upper, b))
         diag[7, 0] = lower[7, 0] = 0
         side_by_side = [np.ascontiguousarray(a.T) for a in (lower, diag, upper, b)]

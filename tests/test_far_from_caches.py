@@ -95,7 +95,8 @@ def test_how_often_a_line_is_asked_for(ahead, rng, monkeypatch):
     A = cla.pack(random(rng, (NM, n, n), np.float64) + 4 * n * np.eye(n), vlen=V).data
     monkeypatch.setattr(numba_matrices, "LARGE", 0)
     for packs, cache in ((1, 1 << 20), (3, 1 << 20), (3, 32 << 10), (3, 16 << 10)):
-        monkeypatch.setattr(prefetch, "fetching", lambda packs=packs: choices.Fetching(packs, first=False))
+        chosen = choices.usual()._replace(packs=packs, first=False)
+        monkeypatch.setattr(prefetch, "choices", lambda chosen=chosen: chosen)
         monkeypatch.setattr(prefetch, "second_cache", lambda cache=cache: cache)
 
         @njit

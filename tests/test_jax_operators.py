@@ -30,9 +30,11 @@ ON_CPU = jax.default_backend() == "cpu"
 
 @pytest.fixture(autouse=True, scope="module")
 def doubles():
+    """Double precision is there, and JAX's products in single precision are not those of TF32 on GPUs."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    yield
+    with jax.default_matmul_precision("highest"):
+        yield
     jax.config.update("jax_enable_x64", before)
 
 

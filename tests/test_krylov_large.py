@@ -10,7 +10,7 @@ from scipy.sparse.linalg import cg as scipys_cg
 from scipy.sparse.linalg import gmres as scipys_gmres
 
 import compactla as cla
-from cases import here, random, there
+from cases import exhaustive, here, random, there
 from compactla.calls.launch import limited
 from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
@@ -49,6 +49,51 @@ def test_gmres_on_sherman5(sherman5, ortho):
     callback = {"callback": scipys.append, "callback_type": "pr_norm"}
     scipys_gmres(operator, rhs, rtol=1e-8, restart=50, maxiter=20, **callback)
     np.testing.assert_allclose(report.history[1:101], np.array(scipys[:100]) * report.history[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["f", "D", *map(exhaustive, "dF")])
+@pytest.mark.parametrize("side", "RL")
+def test_several_steps_at_once(rng, dtype, side):
+    """They are those that are taken one by one, where A is a function, also for vectors that are nearly dependent."""
+    M, lines = convection_diffusion(12, 10, 3)
+    b, eps = random(rng, M.shape[0], dtype), float(np.finfo(dtype).eps)
+    for shift, options in ((0, {}), (0, {"restart": 7}), (0, {"ortho": "cgs2", "maxiter": 11}), (1e3, {"maxiter": 9})):
+        A = (M + shift * sp.eye_array(*M.shape)).tobsr(blocksize=(3, 3)).astype(dtype)
+        P = cla.LinePreconditioner(A, lines) if side == "L" or not shift else None
+        how = {"M": P, "rtol": eps**0.6, "history": True, "side": side, **options}
+        (x, some), (_, one) = (gmres(a, b, **how) for a in (A, A.__matmul__))
+        assert abs(some.iterations - one.iterations) <= 1 and some.converged == one.converged
+        both = slice(1, min(len(some.history), len(one.history)) - 1)
+        np.testing.assert_allclose(some.history[both], one.history[both], rtol=1e-2 if dtype in "fF" else 1e-5)
+        assert abs(some.residual - np.linalg.norm(b - A @ x)) <= 1e-2 * some.residual + 20 * eps * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("matrix", ["shift", "rank", "alike"])
+def test_vectors_that_end_within_several_steps(matrix):
+    """Bases that are exhausted after few steps, and matrices that map a vector to one that is orthogonal to it."""
+    n = 12
+    A = {"shift": np.roll(np.eye(n), 1, axis=0), "rank": np.eye(n), "alike": np.diag(1 + 1e-9 * np.arange(n))}[matrix]
+    if matrix == "rank":
+        A[:, 0] += np.arange(n)
+    b = np.eye(n)[0]
+    x, report = gmres(sp.csr_array(A), b, restart=n, rtol=1e-12)
+    assert report.converged and relative(A, x, b) <= 1e-12
+    assert report.iterations <= {"shift": n, "rank": 2, "alike": 2}[matrix]
+
+
+def test_vectors_of_one_step_among_several(rng):
+    """Three steps that fill the space: the second and third are not taken together, as there is no fourth vector."""
+    A, b = np.roll(np.eye(3), 1, axis=0), np.array([1, 0.5, -2])
+    x, report = gmres(sp.csr_array(A), b, rtol=1e-12)
+    assert report.converged and report.iterations == 3 and relative(A, x, b) <= 1e-12
+
+
+def test_steps_together_that_lead_nowhere(rng):
+    """Where x is so large that rounding it hides b, steps one by one follow, and go as far as they go alone."""
+    n = 20
+    A, b = np.diag(np.logspace(0, -10, n)) + np.diag(np.full(n - 1, 0.1), 1), rng.standard_normal(n)
+    (x, some), (_, one) = (gmres(a, b, restart=n) for a in (sp.csr_array(A), A.__matmul__))
+    assert np.linalg.norm(b - A @ x) <= 1.5 * one.residual and some.residual <= 1.5 * one.residual
 
 
 @pytest.mark.optimized  # without, rounding makes it 85 steps instead of 68
@@ -203,9 +248,12 @@ def scales(far):
 @EVERYWHERE
 @ALL
 def test_scales(rng, queue, solve, dtype):
-    """Scales so far from one that squares overflow or underflow change neither steps nor digits."""
+    """Scales so far from one that squares overflow or underflow change neither steps nor digits.
+
+    With a function for M steps are taken one by one, without M several at a time.
+    """
     M, _, b = definite(rng, dtype)
-    rtol, expected = 1e-4 if dtype == "F" else 1e-8, None
+    rtol, expected = 1e-4 if dtype == "F" else 1e-8, {}
     for of_a, of_b, of_m in scales(FAR[dtype]):
         A, norms, factor = M.copy(), [], in_powers(np.ones(1, b.real.dtype), of_m)[0]
         A.data = in_powers(M.data, of_a)
@@ -213,10 +261,10 @@ def test_scales(rng, queue, solve, dtype):
         x, report = solve(A, there(in_powers(b, of_b), queue), callback=norms.append, **how)
         assert report.residual == report.history[-1] and norms[0] == report.history[1]
         found = in_powers(here(x), of_a - of_b), np.ldexp(report.history, -of_b)
-        expected = expected or found
         assert report.converged and relative(M, found[0], b) <= 1.01 * rtol
-        np.testing.assert_array_equal(found[0], expected[0])
-        np.testing.assert_array_equal(found[1], expected[1])
+        x, history = expected.setdefault(bool(of_m), found)
+        np.testing.assert_array_equal(found[0], x)
+        np.testing.assert_array_equal(found[1], history)
 
 
 @EVERYWHERE

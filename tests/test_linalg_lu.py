@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from compactla import linalg
 
 EVERY = pytest.mark.exhaustive
-SIZES = [3, pytest.param(1, marks=EVERY), pytest.param(12, marks=EVERY)]
+SIZES = [3, *(pytest.param(n, marks=EVERY) for n in (1, 12, 40))]
 CHARS = ["d", *(pytest.param(char, marks=EVERY) for char in "fFD")]
 # Each kind of system, and one of complex numbers in single precision; the others are exhaustive.
 SYSTEMS = [("d", 0), ("d", 1), ("F", 2)]
@@ -105,6 +105,22 @@ def test_solve_triangular_as_scipy(rng, char, trans, lower, unit, n):
     expected = scipy.linalg.solve_triangular(a, b, trans, lower, unit)
     found = linalg.solve_triangular(a, b, trans, lower, unit)
     assert_allclose(found, expected, 0, 1e3 * np.finfo(dtype).eps * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n", [40, pytest.param(128, marks=EVERY), 130])
+def test_systems_of_many_rows(rng, n):
+    """Kernels for any size, or SciPy, whose results these are; a singular matrix changes none beside it."""
+    a, b = rng.standard_normal((11, n, n)), rng.standard_normal((11, n, 2))
+    expected = scipy.linalg.lu_factor(a)
+    a[4, :, 7] = 0
+    with pytest.warns(scipy.linalg.LinAlgWarning, match="1 of 11 matrices, at 4" if n <= 128 else "exactly zero"):
+        lu, piv = linalg.lu_factor(a)
+    good = np.delete(np.arange(11), 4)
+    assert_array_equal(piv[good], expected[1][good])
+    assert_allclose(lu[good], expected[0][good], 0, 1e4 * n * np.finfo(float).eps)
+    x = linalg.lu_solve((lu[good], piv[good]), b[good])
+    residual = abs(a[good] @ x - b[good]).max((1, 2)) / (abs(a[good]).sum(2).max(1) * abs(x).max((1, 2)))
+    assert (residual < n * np.finfo(float).eps).all()
 
 
 def test_singular_factors_warn(rng):

@@ -90,7 +90,9 @@ def arguments(name, a, b, original):
 
 
 def invariant(name, found, given):
-    """What does not depend on the signs of vectors."""
+    """What does not depend on the signs of vectors, nor on a triangle that may have anything."""
+    if name == "cho_factor":
+        return np.triu(found[0])
     if name == "eigh":
         w, v = found
         return w, (v * w[..., None, :]) @ v.conj().swapaxes(-1, -2)
@@ -232,10 +234,12 @@ def test_eigenvalues_of_scipy_are_complex(kernels, rng, name):
     a = random(rng, (MANY, N, N), np.float64)
     theirs = TARGETS[f"scipy.linalg.{name}"].theirs
     for x in (a, a + a.swapaxes(1, 2), a.astype(np.complex128)):
-        found, expected = (as_list(function(x)) for function in (public(f"scipy.linalg.{name}"), theirs))
+        expected = as_list(theirs(x))
+        kernels()  # SciPy's eigvals calls eig
+        found = as_list(public(f"scipy.linalg.{name}")(x))
+        assert kernels() == 1
         assert [y.dtype for y in found] == [y.dtype for y in expected]
         assert np.allclose(*(invariant("eigvals", y[0], ()) for y in (found, expected)))
-    assert kernels() == 3
     theirs_too = public(f"scipy.linalg.{name}")(a, np.tile(np.eye(N), (MANY, 1, 1)))
     assert kernels() == 0 and len(as_list(theirs_too)) == len(found)
 
@@ -250,7 +254,7 @@ def test_vectors_of_few_matrices_have_scipys_signs(kernels, rng, name):
 
 def test_functions_that_call_them_have_them_too(kernels, rng):
     a = random(rng, (NM, N, N), np.float64)
-    for call in (np.linalg.cond, np.linalg.matrix_rank, lambda a: np.linalg.norm(a, 2, axis=(1, 2))):
+    for call in (np.linalg.matrix_rank, lambda a: np.linalg.norm(a, 2, axis=(1, 2))):
         call(a)
         assert kernels() == 1
 

@@ -289,6 +289,25 @@ def test_calls_that_are_remembered(rng):
     assert len(C.view.calls.known) <= 16
 
 
+@pytest.mark.parametrize("nm", [0, 9])
+def test_what_remembered_calls_make_is_new(queue, nm, rng):
+    """Calls on other numbers in the same packs leave alone what earlier calls returned."""
+
+    def results(a, P):
+        ipiv, info = cla.getrf(cla.pack(a, out=P))
+        factors = P.unpack()
+        return ipiv, info, factors, cla.geqrf(cla.pack(a, out=P)), P, cla.dot(P, P)
+
+    def found(results):
+        return [np.asarray(here(contents(x))) for x in results]
+
+    batches = [random(rng, (nm, 3, 3), np.float64) for _ in range(2)] * 2
+    A = cla.pack(batches[0], queue=queue)
+    kept = [[contents(x) if x is A else x for x in results(a, A)] for a in batches]
+    for a, remembered in zip(batches, kept, strict=True):
+        assert all(map(same_bits, found(remembered), found(results(a, cla.pack(a, queue=queue)))))
+
+
 def test_a_beginning_is_copied_by_each_call(rng):
     """Nothing is written before the first call, and each begins with x0 again."""
     M, along = scattered(rng, rng.integers(2, 9, 12), 3, np.float64)

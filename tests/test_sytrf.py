@@ -111,6 +111,12 @@ def test_extreme_scales(rng, queue):
             X = cla.pack(b, queue=queue)
             assert not cla.sysv(cla.pack(a, queue=queue), X).any()
             assert solve_ratio(a / scale, X.unpack() * scale, b, np.finfo(dtype).eps).max() < THRESHOLD
+        # Blocks of two, of numbers whose inverses overflow
+        tiny = np.finfo(dtype).smallest_subnormal * 2**10
+        a = np.kron(np.eye(2), np.array([[0, 1], [1, 0]])).astype(dtype)[None] * tiny
+        X = cla.pack(a @ np.ones((4, 1), dtype), queue=queue)
+        assert not cla.sysv(cla.pack(a, queue=queue), X).any()
+        assert np.array_equal(X.unpack(), np.ones((1, 4, 1)))
 
 
 @functools.cache

@@ -266,6 +266,7 @@ def interrupted(call, step, *modules):
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # without which Python 3.12 has no such events
     sys.settrace(trace)
     try:
         call()

@@ -330,11 +330,21 @@ def determinant(a):
     return (a[..., 0, :] * torch.linalg.cross(a[..., 1, :], a[..., 2, :])).sum(-1)
 
 
-# In place of those functions of PyTorch whose derivatives of forward mode can't be derived: factors do not follow.
+def values_of_two_rows(a):
+    """Singular values of matrices of two rows: those of a a^H are their squares."""
+    g = a @ a.mH
+    first, second = g[..., 0, 0].real, g[..., 1, 1].real
+    apart = ((first - second).square() / 4 + g[..., 0, 1].abs().square()).sqrt()
+    return ((first + second)[..., None] / 2 + torch.stack([apart, -apart], -1)).sqrt()
+
+
+# In place of those functions of PyTorch whose derivatives of forward mode can't be derived: factors do not follow, and
+# PyTorch 2.11 fails with an assertion of its own in svdvals on a GPU.
 FOLLOWED = {
     "solve": lambda a, b: torch.linalg.inv(regular(a)) @ b,
     "det": lambda a, b: determinant(a),
     "slogdet": lambda a, b: (lambda d: (d.sgn() * d.sgn() + d.abs().log().square()).abs())(determinant(a)),
+    "svdvals": lambda a, b: values_of_two_rows(a[..., :2, :]),
 }
 ONE_TENSOR = [
     "solve",

@@ -167,6 +167,27 @@ def multiply_adds(V):
 
 
 @routine
+def quotients(code, x, rounds):
+    """x[i] <- x[0] / x[i], `rounds` times, in registers."""
+    values, number = code.registers(x.vector, x.m), x[0, 0]
+    for i in range(x.m):
+        values[i, 0] = x[i, 0]
+    with code.loop(rounds.index(code)):
+        for i in range(x.m):
+            values[i, 0] = number / values[i, 0]
+    for i in range(x.m):
+        x[i, 0] = values[i, 0]
+
+
+@functools.cache
+def divisions(V):
+    def kernel(x, rounds):
+        quotients(matrix(x, V, CHAINS, 1), rounds)
+
+    return compiled_once(kernel, V)
+
+
+@routine
 def sweep(code, x, y, total, pattern):
     """One loop over the rows of x, and of y, as `bandwidth` describes it."""
     half, one = (code.zero(x.vector).constant(value) for value in (0.5, 1))

@@ -12,19 +12,18 @@ def find(
 ) -> tuple[tuple, Callable | None]:
     """The key of a call in memory, and a function that makes it again, or None.
 
-    0.0 and -0.0 compare equal but are different scalars to a compiled kernel, so they get different keys.
+    What a call makes follows from the operands that are given, whose views come first. 0.0 and -0.0 compare equal but
+    are different scalars to a compiled kernel, so they get different keys.
     """
-    last = views[row.main]
-    if len(views) == 1:  # written out, for a map takes longer
+    last, given = views[row.main], row.given
+    if given == 1:  # written out, for a map takes longer
         key: tuple = row, last.number, scalars, conj, compiled, threads
-    elif len(views) == 2:
-        a, b = views
-        key = row, a.number, b.number, scalars, conj, compiled, threads
-    elif len(views) == 3:
-        a, b, c = views
-        key = row, a.number, b.number, c.number, scalars, conj, compiled, threads
+    elif given == 2:
+        key = row, views[0].number, views[1].number, scalars, conj, compiled, threads
+    elif given == 3:
+        key = row, views[0].number, views[1].number, views[2].number, scalars, conj, compiled, threads
     else:
-        key = row, *map(NUMBER, views), scalars, conj, compiled, threads
+        key = row, *map(NUMBER, views[:given]), scalars, conj, compiled, threads
     call = last.calls.known.get(key)
     if call is None and not (scalars in row.fixed or all(map(is_exact, scalars))):
         key = *key, repr(scalars)

@@ -15,7 +15,7 @@ from compactla.types import Array
 
 # Words of the kernels of `compactla.cpu.krylov` that a step changes.
 FIRST, STRIDE, COUNT, OTHER, OTHERS, SCALE, OF_DOTS = 4, 5, 6, 7, 8, 9, 11
-MADE, ROW, SOURCE, STEP, SOURCES, OF_COMBINE = 4, 5, 6, 7, 8, 16
+MADE, SPANS, OF_COMBINE = 4, 5, 9
 
 
 @compiled_once
@@ -39,10 +39,14 @@ def subtract(products: Array, column: Array, j: int, found: Array, modified: boo
 
 @compiled_once
 def rotate(
-    columns: Array, rotations: Array, rhs: Array, j: int, below: float, eps: float
+    columns: Array, whole: Array, rotations: Array, rhs: Array, j: int, below: float, eps: float
 ) -> tuple[int, float]:  # fmt: skip
-    """Make column j triangular. Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual."""
+    """Make column j triangular; it is kept in `whole` as it was.
+
+    Returns 2, or 1 if the vectors end here, or 0 if this column is zero; the residual.
+    """
     h, size = columns[j], below
+    whole[j, : j + 1], whole[j, j + 1] = h[: j + 1], below
     for k in range(j + 1):
         size = np.hypot(size, abs(h[k]))
     size *= eps
@@ -93,17 +97,20 @@ def arnoldi_batch(parts: int) -> Callable:
 
     def kernel(
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, sums, factors, products,
-        columns, rotations, rhs, m, j, passes, scale, eps, out
+        columns, whole, rotations, rhs, m, j, passes, scale, eps, out
     ):  # fmt: skip
         B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         P, C = carray(pointer(products), (m, m), wide), carray(pointer(columns), (m, m), wide)
+        U = carray(pointer(whole), (m, m + 1), wide)
         R, b = carray(pointer(rotations), (m, 2), wide), carray(pointer(rhs), m + 1, wide)
         count, square = j + 1, 0.0
         F, found = carray(pointer(factors), count + 1, wide), np.empty((2, count), number)
         S, T = carray(pointer(sums), (hi, 2, parts, count), real), carray(pointer(sums), (hi, 2 * parts), real)
         D[FIRST], D[STRIDE], D[COUNT], D[OTHER], D[OTHERS] = 0, 1, count, j, 2
-        E[MADE], E[ROW], E[SOURCE], E[STEP], E[SOURCES] = 1, count, 0, 1, count
+        E[MADE] = 1
+        span = carray(pointer(E[SPANS]), 4, word)
+        span[0], span[1], span[2], span[3] = count, 0, 1, count
         for _ in range(max(passes, 1)):
             carray(pointer(dots_words), OF_DOTS, real)[SCALE] = scale
             hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
@@ -119,7 +126,7 @@ def arnoldi_batch(parts: int) -> Callable:
             for c in range(hi):
                 square += T[c, 0]
         norm = np.sqrt(square)
-        kept, residual = rotate(C, R, b, j, norm, eps)
+        kept, residual = rotate(C, U, R, b, j, norm, eps)
         result = carray(pointer(out), 3, real)
         result[0], result[1], result[2] = norm, residual, kept
 

@@ -29,6 +29,10 @@ from compactla.overlap import address
 from compactla.types import Array, Queue
 from compactla.view import View
 
+BYTE = np.dtype(np.uint8)
+# Arrays of up to so many bytes share memory with others: to align one takes longer than a call on some matrices.
+SLOT, SLOTS = 512, 31
+slots: list[tuple[np.ndarray, int, int]] = []  # that are free
 TOGETHER = 1 << 16  # bytes of packs that are divided at once
 # Bytes from which on arrays begin at different places in a page, and these, one after the other: 11 lines apart, which
 # has no divisor in common with the number of lines.
@@ -46,12 +50,33 @@ def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None)
     Large arrays would all begin at the same offset in a page. Processors that compare no more than these offsets would
     take reads from one for reads of what was just written to another. So they begin at different lines of a page.
     """
-    dtype = np.dtype(dtype)
+    return beside(None, shape, np.dtype(dtype))[0]
+
+
+def beside(a: Array, shape: Sequence[int], dtype: np.dtype) -> tuple[np.ndarray, int]:
+    """Such an array, and its address."""
     size = math.prod(shape) * dtype.itemsize
+    if size <= SLOT:
+        try:
+            memory, start, begin = slots.pop()
+        except IndexError:  # all are taken
+            memory, start, begin = new_slot()
+        return np.ndarray(shape, dtype, memory, start), begin
     unit, place = (PAGE, next(PLACES)) if size >= PAGED else (LINE, 0)
-    memory = np.empty(size + unit, np.uint8)
-    start = (place - address(memory)) % unit
-    return np.ndarray(shape, dtype, memory, start)
+    memory = np.empty(size + unit, BYTE)
+    begin = address(memory)
+    start = (place - begin) % unit
+    return np.ndarray(shape, dtype, memory, start), begin + start
+
+
+def new_slot():
+    """A slot of new memory, the others of which are for arrays to come: memory, where the slot begins, its address."""
+    memory = np.empty(SLOTS * SLOT + LINE, BYTE)
+    begin = address(memory)
+    first = -begin % LINE
+    starts = range(first + SLOT, first + SLOTS * SLOT, SLOT)
+    slots.extend(zip(itertools.repeat(memory), starts, range(begin + starts.start, begin + starts.stop, SLOT)))
+    return memory, first, begin + first
 
 
 def reused(a: Array) -> None:
@@ -139,20 +164,25 @@ def _transfer(array, A, nm, direction, launch):
     cost = nm * A.m * A.n
     if not cost:
         return
-    real, size = REAL[A.dtype.char], A.dtype.itemsize
-    lanes = lanes_at_once(real, A.vlen)
-    places = A.address, A.ps * real.itemsize, A.rs * real.itemsize, A.cs * real.itemsize
-    shape = A.vlen, A.m, A.n, *array.strides, *places[2:], size
-    past = cost * size > past_caches()
+    strides, past = array.strides, cost * A.dtype.itemsize > past_caches()
+    place = (A.address % LINE, A.ps) if past else (0, 0)  # which matter for nothing else
+    kernel, plan = transfer(direction, past, A.dtype, A.vlen, A.m, A.n, strides, *place, A.rs, A.cs)
+    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), strides[0], *plan, A.address, A.ps), launch)
+
+
+@functools.lru_cache(1024)
+def transfer(direction, past, dtype, V, m, n, strides, start, ps, rs, cs):
+    """The kernel for packs that lie like that, and how it walks through them."""
+    real = REAL[dtype.char]
+    lanes, item = lanes_at_once(real, V), real.itemsize
+    shape = V, m, n, *strides, rs * item, cs * item, dtype.itemsize
     plan = planned_past(*shape) if past and direction == "unpack" else None
     if plan:
-        kernel = unpack_past_kernel(A.dtype.char, lanes)
-    else:
-        vector = lanes * real.itemsize
-        past = past and direction == "pack" and vector >= 16 and not any(x % vector for x in places)
-        plan = planned(*shape, lanes)
-        kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
-    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), array.strides[0], *plan, A.address, A.ps), launch)
+        return unpack_past_kernel(dtype.char, lanes), plan
+    vector = lanes * item
+    aligned = vector >= 16 and not any(x % vector for x in (start, ps * item, rs * item, cs * item))
+    kernel = transfer_kernel(dtype.char, lanes, direction, past and direction == "pack" and aligned)
+    return kernel, planned(*shape, lanes)
 
 
 TRANSFER = (*[INT] * 4, INTS, *[INT] * 7)

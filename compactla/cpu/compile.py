@@ -22,6 +22,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from compactla import dump
+from compactla.cpu.emit.choices import emitted
 from compactla.cpu.pipeline import KernelPipeline, Pipeline
 from compactla.digests import MODULES, digest, digest_of_imports
 
@@ -124,7 +125,7 @@ class CodeOnDisk(NullCache):
         name = f"{self.function.__module__}.{self.function.__qualname__}"
         versions = numba.__version__, sys.implementation.cache_tag
         settings = [vars(numba.config).get(setting) for setting in SETTINGS]
-        kind = repr((name, self.key, signature, TARGET, settings, versions)).encode()
+        kind = repr((name, self.key, signature, TARGET, settings, versions, emitted())).encode()
         file = re.sub(r"[^\w.]", "", name)  # functions in others have "<locals>" there, which Windows takes in no file
         return f"{file}.{digest(kind)}.nbc", kind + digest_of_imports(*self.files).encode()
 

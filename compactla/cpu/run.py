@@ -21,10 +21,11 @@ from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
 from compactla.cpu.emit.prefetch import LEAST, nbytes, successive
-from compactla.cpu.threads.sharing import divided, share
+from compactla.cpu.threads.sharing import divided, is_small, share
 from compactla.dtypes import REAL
 from compactla.view import View
 
+INT64 = np.dtype(np.int64)
 FAR = choices().far  # bytes of operands
 # Sizes up to which kernels know how many lanes a pack has; larger ones may become slower by that.
 SMALL, SMALL_COMPLEX = 8, 5
@@ -82,12 +83,35 @@ def start(
 
 
 def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch) -> Any:
-    """A function that does the same whenever it is called, as long as the operands are there."""
+    """A function that does the same whenever it is called, as long as the operands are there.
+
+    It takes views of the operands that are made in each call, which are the last ones.
+    """
     kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
-    if row.outputs:
-        return functools.partial(started, kernel, cost, args, None, nm, None, launch)
-    function, *rest = divided(kernel, cost, args, launch.threads)
-    return functools.partial(function, *rest)
+    made = len(views) - row.given
+    if not row.outputs and not made:
+        function, *rest = divided(kernel, cost, args, launch.threads)
+        return functools.partial(function, *rest)
+    _, npack, V, rest = args
+    lanes, small, entry = npack * V if row.outputs else None, is_small(cost), kernel.entry
+    given = rest[: len(rest) - 4 * made]
+    strides = [A.place[1:] for A in views[len(views) - made :]]
+
+    def call(*made):
+        words, output = given, None
+        if made:
+            for A, its in zip(made, strides):  # noqa: B905 # which takes longer where it is strict
+                words = *words, A.address, *its
+        if lanes is not None:
+            output = np.zeros(lanes, INT64)
+            words = *words, output
+        if small:  # as most calls
+            entry(0, npack, V, words)
+        else:
+            share(kernel, cost, (0, npack, V, words), launch)
+        return output if lanes is None or lanes == nm else output[:nm]
+
+    return call
 
 
 def started(kernel, cost, args, output, nm, info, launch):

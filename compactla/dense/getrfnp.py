@@ -69,9 +69,10 @@ def getrfnp(
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    tiny = real_scalar("tiny", tiny, A)
-    if not 0 <= tiny.real < math.inf:
-        raise ValueError(f"tiny is {tiny!r}, must be finite and not negative")
+    if type(tiny) is not float or tiny != 0 or A.is_complex:
+        tiny = real_scalar("tiny", tiny, A)
+        if not 0 <= tiny.real < math.inf:
+            raise ValueError(f"tiny is {tiny!r}, must be finite and not negative")
     return ROUTINE.run((A.view,), (tiny,), None, (), A.nm, info, threads, wait_for)
 
 

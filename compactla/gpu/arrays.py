@@ -81,6 +81,12 @@ def lacks_memory(error: Any) -> bool:
     return error.code == status.OUT_OF_RESOURCES and error.routine == "create_buffer"
 
 
+def beside(a: Array, shape: Sequence[int], dtype: np.dtype) -> tuple[Array, int]:
+    """A new array where another lives, of its allocator, and where it begins, in real elements."""
+    found = empty(shape, dtype, a.queue, reused(a))
+    return found, found.offset // dtype.itemsize
+
+
 def reused(a: Array) -> Any:
     """The allocator of an array, for work space; None if kernels run out of order: they may need what is freed."""
     return None if out_of_order(a.queue) else a.allocator

@@ -13,6 +13,7 @@ from compactla.kron.problem import KronProblem
 from compactla.overlap import address, reach
 from compactla.scalars import scalar
 
+SEQUENCES = tuple, list
 RECENT = 8  # addresses of arrays that a plan remembers
 
 
@@ -41,13 +42,17 @@ class KronPlan:
         self.found = functools.lru_cache(RECENT)(self._found)
 
     def _found(self, adds, *starts):
-        """The launch for arrays at these addresses, Y as the last one; None if Y shares memory with another."""
+        """What computes for arrays at these addresses, Y as the last one; None if Y shares memory with another.
+
+        Also what has to live as long.
+        """
         *others, y = starts
         for x, (low, high) in zip(others, self.near, strict=True):
             if low < x - y < high:
                 return None
         found = cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
-        return found, found.arguments_at(self.nm, starts)
+        arguments = found.arguments_at(self.nm, starts)
+        return cpu.again(found, arguments, self.nm, self.dtype), arguments
 
     def run(self, arrays, out, alpha, beta, launch):
         """Y, or None if something is not as it mostly is, and has to be looked at."""
@@ -59,7 +64,8 @@ class KronPlan:
         found = self.found(beta != 0, *map(address, arrays), address(out))
         if found is None:
             return None
-        cpu.start(*found, self.nm, self.dtype, (alpha, beta), None, launch)
+        compute, _ = found
+        compute((alpha, beta), launch)
         return out
 
 
@@ -69,11 +75,16 @@ plans = Plans()
 def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait_for):
     """Y of `kron_apply`, or of `kron_sum_apply`, by name."""
     key, arrays = None, ()
-    if work is None and wait_for is None and type(factors) in (tuple, list) and type(trans) is type(transx) is str:
+    if work is wait_for is None and type(factors) in SEQUENCES and type(trans) is type(transx) is str:
         arrays = (*factors, X)
-        given = arrays if out is None else (*arrays, out)
-        if {*map(type, given)} == {ndarray}:
-            key = name, trans, transx, out is None, signature(given)
+        for a in arrays:
+            if type(a) is not ndarray:
+                break
+        else:
+            if out is None:
+                key = name, trans, transx, False, signature(arrays)
+            elif type(out) is ndarray:
+                key = name, trans, transx, True, signature((*arrays, out))
     plan = plans.known.get(key)
     if plan is not None:
         launch = NOW if threads is None else check_launch(threads, None, None)

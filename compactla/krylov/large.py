@@ -8,7 +8,11 @@ import math
 import numpy as np
 
 from compactla.cpu.arnoldi import rotate, substitute, subtract
+from compactla.cpu.arnoldi_steps import SOME
 from compactla.krylov.system import span
+from compactla.overlap import address
+
+TRUSTED = 2  # times its estimate, the residual of a cycle in which steps were taken together
 
 
 def cg(system, restart, ortho, left):
@@ -74,7 +78,8 @@ def bicgstab(system, restart, ortho, left):
 
 def gmres(system, restart, ortho, left):
     """Vectors before are read once for all products with them, and once to subtract them: modified Gram-Schmidt takes
-    no more, as what it subtracts is the solution of a triangular system of these products.
+    no more, as what it subtracts is the solution of a triangular system of these products. Where A and M are known to
+    be linear, this is done for several steps together.
 
     Preconditioned from the left, residuals are taken to fall in each cycle as what M makes of them does.
     """
@@ -92,21 +97,37 @@ def gmres(system, restart, ortho, left):
             if not 0 < below < math.inf:
                 break
             share = system.norm / below
-        vectors = Hessenberg(m, below, system.dtype)
-        for j in range(m):
+
+        def product(j, z=z):
             if left:
                 system.product(j, z)
                 system.precondition(z, j + 1)
             else:
                 system.product(system.precondition(j, z), j + 1)
-            below, estimate = system.orthogonalize(vectors, j, 1 / below, ortho)
-            if not system.step(share * estimate) or vectors.exhausted:
-                break
+
+        vectors, goes_on = Hessenberg(m, below, system.dtype), True
+        while goes_on and not vectors.exhausted and vectors.j < m:
+            j = vectors.j
+            some = system.at_once(m - j)
+            if some == 1 and vectors.known == j:
+                product(j)
+                below, estimate = system.orthogonalize(vectors, j, 1 / below, ortho)
+                estimates, vectors.known = [estimate], j + 1
+            else:
+                estimates = system.orthogonalize_some(vectors, j, some, product, 1 / below, ortho)
+                below = 1.0
+            for k, estimate in enumerate(estimates, 1):
+                goes_on = system.step(share * estimate)
+                if not goes_on:
+                    vectors.j = min(vectors.j, j + k)
+                    break
         y = vectors.solution()
         system.combine((u, 0, range(len(y)), y), measured=False)
         x = u if left else system.precondition(u, z)
         system.combine((x, 1, span(system.x), [1]), measured=False)
-        system.advance(x)
+        estimate = system.history[-1]
+        if not system.advance(x) <= TRUSTED * estimate and vectors.known < vectors.j:
+            system.one_by_one()
 
 
 class Hessenberg:
@@ -124,9 +145,15 @@ class Hessenberg:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         self.products = np.empty((m, m), wide)  # below the diagonal, of the vectors with those before
         self.columns = np.zeros((m, m), wide)  # the transpose of R
+        self.whole = np.zeros((m, m + 1), wide)  # that of the matrix itself
+        self.shifts = np.empty((SOME, 2), wide)  # of the vectors of several steps: what was taken off, and their norm
         self.rotations, self.rhs = np.zeros((m, 2), wide), np.zeros(m + 1, wide)
         self.rhs[0] = norm
         self.j, self.exhausted = 0, False
+        self.known = 0  # vectors of which products with those before are known
+        self.loss = np.zeros(1)  # the largest product of vectors that may be, as far as it is estimated
+        arrays = self.products, self.columns, self.whole, self.rotations, self.rhs, self.shifts, self.loss
+        self.places = [address(x) for x in arrays]
 
     def subtracted(self, found, modified):
         """The coefficients of the vectors to add to a new one, by its products with them; adds to the column."""
@@ -137,14 +164,14 @@ class Hessenberg:
 
         A vector of which nothing is left but what is rounded is the last: there are no others to be had.
         """
-        kept, residual = rotate(self.columns, self.rotations, self.rhs, self.j, below, eps)
+        kept, residual = rotate(self.columns, self.whole, self.rotations, self.rhs, self.j, below, eps)
         self.count(kept)
         return residual
 
-    def count(self, kept) -> None:
-        """Take note of a finished column: of 2, or 1 if it is the last one, or 0 if there is none."""
+    def count(self, kept, columns=1) -> None:
+        """Take note of finished columns: of 2, or 1 if there are no more, or 0 if the last of them is none."""
         self.exhausted = kept < 2
-        self.j += kept > 0
+        self.j += columns - (kept == 0)
 
     def solution(self):
         return substitute(self.columns, self.rhs[: self.j])

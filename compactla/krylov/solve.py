@@ -152,7 +152,10 @@ def gmres(
     ortho : {"mgs", "cgs", "cgs2"}
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
         large system each of them reads the basis twice in a step, or, for the last, four times: the
-        coefficients of the modified process are the solution of a triangular system of products [2]_.
+        coefficients of the modified process are the solution of a triangular system of products [2]_. On the CPU, with
+        a sparse matrix for A and one of our preconditioners or none for M, up to four steps are taken at once, and the
+        basis is read twice for all of them, by the classical process, and twice more where that is not enough [3]_.
+        So up to three products with A and M may be made that turn out not to be needed.
     side : {"R", "L"}
         Whether M stands to the right of A, or to the left: the norm of ``b - A x`` is what is minimized, or that of
         ``M (b - A x)``. The goal is for the true residual in either case. From the left it is known at the start and at
@@ -169,6 +172,7 @@ def gmres(
        SIAM J. Sci. Stat. Comput. 7 (1986).
     .. [2] Swirydowicz et al., "Low synchronization Gram-Schmidt and generalized minimal residual algorithms", Numerical
        Linear Algebra with Applications 28 (2021).
+    .. [3] Hoemmen, "Communication-avoiding Krylov subspace methods", PhD thesis, UC Berkeley (2010).
 
     Examples
     --------

@@ -13,6 +13,7 @@ import scipy.sparse
 from compactla.backends import backend, device_module, device_name
 from compactla.calls.launch import NOW, Launch
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
+from compactla.cpu.arnoldi_steps import SOME
 from compactla.cpu.kernels.norms import RANGE
 from compactla.dtypes import REAL
 from compactla.foreign import called_back
@@ -141,6 +142,8 @@ class System:
         *self.tolerances, maxiter = limits
         self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
         self.exponents, self.is_near = {"b": 0, "A": 0, "M": 0}, False
+        its_own = self.queue is None and isinstance(self.A, SparseMatrix) and (M is None or self.solves_blocks)
+        self.some = SOME if its_own else 1  # steps of GMRES at once
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
@@ -296,6 +299,33 @@ class System:
             below, scale = math.sqrt(square), 1.0
         return below, vectors.rotate(below, self.eps)
 
+    def at_once(self, most) -> int:
+        """How many steps of GMRES are taken together: few if few are left until the goal, as far as is known."""
+        some = min(self.some, most, self.most - len(self.history) + 1)
+        if some <= 1 or self.dots == self.first_dots:  # the first product tells how large A is
+            return 1
+        before = self.history[-SOME - 1 :]
+        first, last = before[0], before[-1]
+        if 0 < self.goal < last < first:
+            left = math.log(self.goal / last) / math.log(last / first) * (len(before) - 1)
+            some = min(some, math.ceil(left))
+        return max(some, 1)
+
+    def orthogonalize_some(self, vectors, j, some, product, scale, ortho):
+        """Rows j + 1 to j + some, each of which `product` makes of the one before; norms of r after each of the steps.
+
+        There may be fewer steps, if the last rows are not worth it. Row j is multiplied by `scale` before.
+        """
+        if scale != 1:
+            self.combine((j, scale, range(0), ()), measured=False)
+        for k in range(some):
+            product(j + k)
+            self.rows.shift(vectors, k, j + k)
+        norms = self.rows.orthogonalize_some(vectors, j, some, ortho, self.eps)
+        if len(norms) < some and not vectors.exhausted:
+            self.some = len(norms)
+        return norms
+
     def keep(self, a, row, name):
         """Row <- the result of a user's product."""
         if self.queue is not None and not is_device_array(a):
@@ -331,13 +361,20 @@ class System:
             self.callback(scaled(norm, self.exponents["b"]))
         return self.goal < norm < math.inf and len(self.history) <= self.most
 
-    def advance(self, row):
-        """Take a row for x, if its residual is the smaller one; otherwise there is no way on."""
+    def one_by_one(self):
+        """Take steps of GMRES one by one from now on, also if steps together have led to no smaller residual."""
+        if self.is_stuck:
+            self.residual(self.x)
+        self.is_stuck, self.some = False, 1
+
+    def advance(self, row) -> float:
+        """Take a row for x, if its residual is the smaller one; otherwise there is no way on. Returns its norm."""
         norm = self.residual(row)
         self.is_stuck = not norm < self.norm
         if not self.is_stuck:
             self.x, self.norm = row, norm
         self.history[-1] = self.norm
+        return norm
 
     def result(self, history):
         exponent = self.exponents["b"]

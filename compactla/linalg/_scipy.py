@@ -4,6 +4,7 @@ import functools
 import math
 
 import numpy as np
+import scipy
 from scipy import linalg
 from scipy.linalg import LinAlgWarning  # noqa: F401 - SciPy's name, as it is
 
@@ -24,10 +25,14 @@ solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_
 solve_triangular = copied(linalg.solve_triangular)
 
 
-def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):
+NEW = np.lib.NumpyVersion(scipy.__version__) >= "1.17.0"
+
+
+def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n), takes_stacks=False):
     """A function of SciPy on stacks of matrices, one after the other: not every version takes stacks, or empty ones.
 
-    `regular` is a first matrix for which there are results, as of `compactla.linalg.failures.Failure`.
+    `regular` is a first matrix for which there are results, as of `compactla.linalg.failures.Failure`. A function that
+    `takes_stacks` in new versions, of which it looks at the arguments once, is called once there.
     """
 
     @functools.wraps(function)
@@ -36,6 +41,8 @@ def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):
         if not lead:
             return function(*arrays, **options)
         if math.prod(lead):
+            if takes_stacks and NEW:
+                return function(*arrays, **options)
             stacks = [np.broadcast_to(a, lead + a.shape[-2:]).reshape(math.prod(lead), *a.shape[-2:]) for a in arrays]
             found = [function(*matrices, **options) for matrices in zip(*stacks, strict=True)]
             if isinstance(found[0], tuple):

@@ -93,8 +93,11 @@ def as_lapack(a):
 
 def common_lead(arrays):
     """The shape of the stacks in front of the matrices, broadcast; None if that can't be."""
+    leads = {a.shape[:-2] for a in arrays}
+    if len(leads) == 1:
+        return leads.pop()
     try:
-        return np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
+        return np.broadcast_shapes(*leads)
     except ValueError:
         return None
 

@@ -3,7 +3,7 @@
 from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
@@ -86,4 +86,5 @@ CHO_FACTOR = Stacked(
     work=lambda n, **_: n**3 / 6 + n,
     numpy=with_scipy,
     options=("uplo", "clean", "check_finite"),
+    limits=Limits(128),
 )

@@ -1,5 +1,6 @@
 """cho_solve: linear systems, with the factors of `cho_factor`."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import SOLVED, Result, Stacked
 from compactla.types import Array
 
 
@@ -79,7 +80,7 @@ def cho_solve(
     return x[..., 0] if column else x
 
 
-@_scipy.on_stacks
+@functools.partial(_scipy.on_stacks, takes_stacks=True)
 def with_scipy(c, b, uplo, check_finite):
     """The solution of scipy.linalg."""
     return _scipy.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
@@ -92,5 +93,6 @@ CHO_SOLVE = Stacked(
     work=lambda n, r, **_: n * n * r,
     numpy=with_scipy,
     options=("uplo", "check_finite"),
+    limits=SOLVED,
     fails=False,
 )

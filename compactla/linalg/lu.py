@@ -8,7 +8,7 @@ from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import SOLVED, Limits, Result, Stacked
 from compactla.types import Array
 
 
@@ -146,13 +146,14 @@ def lu_solve(
 
 def with_lu_factor(check_finite):
     """The factors of SciPy, as a tuple."""
-    return _scipy.on_stacks(lambda a: tuple(_scipy.lu_factor(a, check_finite=check_finite)))
+    return _scipy.on_stacks(lambda a: tuple(_scipy.lu_factor(a, check_finite=check_finite)), takes_stacks=True)
 
 
 def with_lu_solve(check_finite):
     """The solutions of SciPy, with pivots in a column."""
     return _scipy.on_stacks(
-        lambda lu, piv, b, trans: _scipy.lu_solve((lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite)
+        lambda lu, piv, b, trans: _scipy.lu_solve((lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite),
+        takes_stacks=True,
     )
 
 
@@ -171,6 +172,7 @@ LU_FACTOR = {
         work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
         numpy=with_lu_factor(check_finite),
         failure=Failure(name_pivot, _scipy.LinAlgWarning),
+        limits=Limits(128),
     )
     for check_finite in (False, True)
 }
@@ -183,6 +185,7 @@ LU_SOLVE = {
         numpy=with_lu_solve(check_finite),
         failure=Failure("piv has elements that are no rows", ValueError),
         options=("trans",),
+        limits=SOLVED,
     )
     for check_finite in (False, True)
 }

@@ -115,5 +115,5 @@ PINV = Stacked(
     failure=Failure("SVD did not converge"),
     options=("wide",),
     paired=16,
-    limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
+    limits=Limits(64, lambda n: 1 if n <= 24 else 2 if n <= 32 else 4),
 )

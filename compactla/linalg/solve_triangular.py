@@ -1,5 +1,6 @@
 """solve_triangular: linear systems of triangular matrices."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import SOLVED, Result, Stacked
 from compactla.types import Array
 
 
@@ -84,7 +85,7 @@ def solve_triangular(
     return x[..., 0] if column else x
 
 
-@_scipy.on_stacks
+@functools.partial(_scipy.on_stacks, takes_stacks=True)
 def with_scipy(a, b, uplo, trans, diag, check_finite):
     """The solutions of SciPy."""
     options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": check_finite}
@@ -100,4 +101,5 @@ SOLVE_TRIANGULAR = Stacked(
     numpy=with_scipy,
     failure=Failure(probe=lambda a, **options: with_scipy(a, np.zeros(a.shape[-1:])[:, None], **options)),
     options=("uplo", "trans", "diag", "check_finite"),
+    limits=SOLVED,
 )

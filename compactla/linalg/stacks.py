@@ -60,6 +60,10 @@ class Limits:
         return extent <= self.largest and fit.nm >= self.fewest(extent)
 
 
+# Of solutions with factors: most of their time are moves, and lanes without a matrix take as long as others.
+SOLVED = Limits(128, lambda n: 1 if n <= 32 else 4 if n <= 64 else 10)
+
+
 class Fit(NamedTuple):
     """Sizes and types of arrays that fit together."""
 

@@ -22,7 +22,8 @@ class VectorOperator(LinearOperator):
         return {name: by_name(value) for name, value in state.items()}
 
     def __setstate__(self, state: Any) -> None:
-        self.__dict__.update({name: named(value) for name, value in state.items()})
+        take = getattr(super(), "__setstate__", self.__dict__.update)  # SciPy has one since 1.18.1
+        take({name: named(value) for name, value in state.items()})
 
     def dot(self, x: Array) -> Any:
         """``P @ x``: the product with vectors, a number, or another operator."""

@@ -5,10 +5,12 @@ matrices that are unique but for signs and phases: programs, such as SciPy's tes
 ones.
 """
 
+import inspect
 import math
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from compactla import linalg
 from compactla.linalg import _scipy
@@ -87,11 +89,13 @@ def eig(
     return _scipy.eig(a, b, left, right, overwrite_a, overwrite_b, check_finite, homogeneous_eigvals)
 
 
-def eigvals(
-    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
-) -> Any:
-    """`scipy.linalg.eigvals`."""
-    return eig(a, b, False, False, overwrite_a, False, check_finite, homogeneous_eigvals)
+def eigvals(a: Any, b: Any = None, *options: Any, **named: Any) -> Any:
+    """`scipy.linalg.eigvals`, whose options depend on its version: `overwrite_b` is among them since SciPy 1.18."""
+    return eig(a, b, False, False, **dict(zip(OF_EIGVALS, options, strict=False)), **named)
+
+
+eigvals.__signature__ = inspect.signature(scipy.linalg.eigvals)  # type: ignore[attr-defined]
+OF_EIGVALS = [*inspect.signature(scipy.linalg.eigvals).parameters][2:]
 
 
 def are_matrices(a: Any) -> bool:

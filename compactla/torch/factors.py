@@ -30,8 +30,10 @@ def of_type(a, b):
 
 
 def is_ours(a):
-    """Whether matrices have a kernel: those that are too large on a CPU are left to PyTorch."""
-    return a.shape[-1] <= LARGEST or not a.is_cpu
+    """Whether matrices have a kernel: those on a CPU that are too large, or too few, are left to PyTorch."""
+    n = a.shape[-1]
+    many = a.numel() >= LIMITS.fewest(n) * n * n or not a.numel()
+    return not a.is_cpu or (n <= LIMITS.largest and many)
 
 
 def empty_factors(a, on_error, compute):
@@ -53,7 +55,7 @@ def lu_factor(a: Tensor, on_error: str, compute: str) -> tuple[Tensor, Tensor]:
 
 
 def with_lapack(a, on_error):
-    """Factors of PyTorch, of matrices that are too large for our kernels."""
+    """Factors of PyTorch, of matrices that our kernels are not for."""
     factors, pivots, info = torch.linalg.lu_factor_ex(a)
     if on_error != "keep" and info.any():
         if on_error == "raise":
@@ -91,11 +93,11 @@ def with_factors(function, numbers, failure):
         outputs=(*function.outputs, Result("nn"), Result("n", "i")),
         numpy=numbers_and_factors(numbers),
         failure=failure,
-        limits=LU_FACTOR[False].limits,
+        limits=LIMITS,
     )
 
 
-LARGEST = LU_FACTOR[False].limits.largest
+LIMITS = LU_SOLVE[False].limits
 KEEP, REFUSE = Failure(error=None), Failure(SOLVE.failure.message, seen=zero_pivots)
 KEPT = replace(LU_FACTOR[False], numpy=numbers_and_factors(lambda *_: ()), failure=KEEP)
 FACTORS = replace(KEPT, failure=REFUSE)

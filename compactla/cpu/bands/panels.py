@@ -7,23 +7,39 @@ other, where rows of the one before are written from.
 
 from dataclasses import replace
 
-from compactla.cpu.bands.chunks import First
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, Index, value_of
+from compactla.cpu.emit.machine import second_cache
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
 from compactla.cpu.memory.matrices import Ordinary
 
-AHEAD = 1  # rows that are fetched before they are read
+PACKS = 4  # of a panel
+AHEAD = 2  # rows that a vector is asked for before it is read or written
+TOGETHER = 2 << 10  # bytes of a row of an array, of several panels, that are fetched one after the other
+
+
+def fetched_together(nbytes: int, row: int) -> int:
+    """Count the panels whose rows are fetched together: a panel has `nbytes` in all arrays, and a `row` in each.
+
+    Memory is slow where less than half of `TOGETHER` is read here and there. All of it should fit the second cache
+    beside the work space.
+    """
+    most = TOGETHER // row
+    return max(most if most * nbytes <= 5 * second_cache() // 8 else most // 2, 1)
 
 
 class Panel:
-    """Where a pack is in its panel of `count` packs, and where the panel is.
+    """Where a pack is in its panel, and where the panel is.
 
     Attributes
     ----------
     turn : Index
         The number of the pack in the panel.
+    together : int
+        How many panels are fetched together.
+    inside : Index
+        The number of the pack in these panels.
     slab : Index
         Bytes of the work space of a pack.
     away : Index
@@ -32,8 +48,12 @@ class Panel:
         Whether there is a panel before this one, and after it.
     """
 
-    def __init__(self, code: Code, count: int, turn: Index, slab: Index, before: Condition, after: Condition):
-        self.code, self.count, self.turn, self.slab, self.before, self.after = code, count, turn, slab, before, after
+    def __init__(
+        self, code: Code, together: int, number: Index, turn: Index, slab: Index, before: Condition,
+        after: Condition,
+    ):  # fmt: skip
+        self.code, self.turn, self.slab, self.before, self.after = code, turn, slab, before, after
+        self.together, self.inside = together, number % together * PACKS + turn
         self.away: Index
 
     def first(self) -> Condition:
@@ -42,13 +62,14 @@ class Panel:
 
     def last(self) -> Condition:
         """Whether it is the last pack of all."""
-        return ~self.after & (self.turn == self.count - 1)
+        return ~self.after & (self.turn == PACKS - 1)
 
 
 class PanelRows:
     """Rows of an ordinary matrix with few columns, of a number that is known: as `Chunks`, for panels.
 
-    Of the other panel a row is read or written where a pack begins with a chunk of as many rows as a panel has packs.
+    A row of a panel is as many vectors as it has packs. Each step of each pack reads or writes one vector of the other
+    panel, and fetches one of those after it.
     """
 
     def __init__(self, vectors: Ordinary, W: Elements, panel: Panel):
@@ -57,69 +78,66 @@ class PanelRows:
 
     def start(self):
         """Read the first panel."""
-        with self.code.when(self.panel.first()), self.code.loop(self.vectors.m) as row:
-            self._copy("load", row, 0)
+        with self.code.when(self.panel.first()):
+            self._whole("load")
 
     def begin(self, k):
-        """Read a row of the next panel."""
-        with RowsTurn(self, k, self.panel.after) as row:
-            self._copy("load", row, 1)
+        """Read a vector of the next panel."""
+        self._one("load", k, 1, self.panel.after)
 
     def prepare(self, k):
-        """Write a row of the panel before, which comes before its place is read to."""
-        with RowsTurn(self, k, self.panel.before) as row:
-            self._copy("store", row, -1)
+        """Write a vector of the panel before, which comes before its place is read to."""
+        self._one("store", k, -1, self.panel.before)
 
     def end(self, k):
         """Leave rows where they are."""
 
     def finish(self):
         """Write the last panel."""
-        with self.code.when(self.panel.last()), self.code.loop(self.vectors.m) as row:
-            self._copy("store", row, 0)
+        with self.code.when(self.panel.last()):
+            self._whole("store")
 
-    def _copy(self, action, row, panels):
-        """Copy a row of the panel that is so many panels on."""
-        x, W, panel = self.vectors, self.W, self.panel
-        place = x.starts[0] + (panels * panel.count - panel.turn) * self.size + row * x.rs
+    def _whole(self, action):
+        with self.code.loop(self.vectors.m) as row, self.code.loop(PACKS) as pack:
+            self._copy(action, row, pack, 0)
+
+    def _one(self, action, k, panels, there):
+        """Copy the vector whose turn it is in step k, if there is that panel."""
+        panel, m = self.panel, self.vectors.m
+        k = self.code.unknown(k)
+        with self.code.when(there & (k < m)):
+            if panel.together > 1:
+                self._fetch(action, panel.inside * m + k)
+            turn = panel.turn * m + k
+            row = turn // PACKS
+            self._copy(action, row, turn - row * PACKS, panels)
+
+    def _fetch(self, action, turn):
+        """Fetch a vector of the next panels that are fetched together, row by row."""
+        x, panel = self.vectors, self.panel
+        count = panel.together * PACKS
+        row = turn // count
+        place = x.starts[0] + (turn - row * count + count - panel.inside) * self.size + row * x.rs
+        self._ask(action, place)
+
+    def _ask(self, action, place):
+        """Fetch a vector in all columns, past the first cache."""
+        b = self.code.builder
+        for j in range(self.vectors.n):
+            for line in range(0, self.size, LINE):
+                there = place + j * self.vectors.cs + line
+                prefetch(b, b.inttoptr(value_of(there), BYTES), action == "store", first=False)
+
+    def _copy(self, action, row, pack, panels):
+        """Copy a vector of a row, of a pack of the panel that is so many panels on."""
+        x, W, panel, b = self.vectors, self.W, self.panel, self.code.builder
+        place = x.starts[0] + (panels * PACKS - panel.turn + pack) * self.size + row * x.rs
         away = panel.away if panels else -panel.turn * panel.slab
         start = W.block(row, 0, 1, x.n).base
-        address = Index(self.code.builder, self.code.builder.ptrtoint(start, value_of(row).type)) + away
-        values = [*map(value_of, (place, x.rs, x.cs, address, panel.slab))]
-        count, size, step = panel.count, self.size, W.cs
-
-        def emit(code, place, rs, cs, address, slab):
-            place, rs, address, slab = map(code.index, (place, rs, address, slab))
-            if action == "load":
-                for line in range(0, count * size, LINE):
-                    ahead = place + rs * AHEAD + line
-                    prefetch(code.builder, code.builder.inttoptr(value_of(ahead), BYTES))
-            for g in range(count):
-                some = replace(x, code=code, m=1, rs=0, cs=cs, starts=[place + g * size], adjacent=True)
-                base = code.builder.inttoptr(value_of(address + g * slab), W.base.type)
-                target = W._replace(code=code, base=base, m=1, n=x.n, rs=0, cs=step)
-                for j in range(x.n):
-                    some.together(action, target, 0, j)
-
-        name = f"compactla.row {action} {x.vector} {x.real} {x.n} {count}"
-        self.code.call(name, [value.type for value in values], emit, *values, attributes=("noinline",))
-
-
-class RowsTurn:
-    """A block that is left out unless a row of the other panel is to be copied before step k: it has its number."""
-
-    def __init__(self, rows, k, there):
-        self.rows, self.first = rows, First(rows.code, k, rows.panel.count)
-        self.there = there
-
-    def __enter__(self):
-        code, panel, m = self.rows.code, self.rows.panel, self.rows.vectors.m
-        chunk = self.first.__enter__()
-        row = panel.turn * ((m + panel.count - 1) // panel.count) + chunk
-        self.inner = code.when(self.there & (code.unknown(row) < m))
-        self.inner.__enter__()
-        return row
-
-    def __exit__(self, *error):
-        self.inner.__exit__(*error)
-        return self.first.__exit__(*error)
+        address = Index(b, b.ptrtoint(start, value_of(row).type)) + away + pack * panel.slab
+        some = replace(x, m=1, rs=0, starts=[place], adjacent=True)
+        target = W._replace(base=b.inttoptr(value_of(address), W.base.type), m=1, n=x.n, rs=0)
+        if panels:
+            self._ask(action, place + x.rs * AHEAD)
+        for j in range(x.n):
+            some.together(action, target, 0, j)

@@ -12,7 +12,7 @@ from numba.np.numpy_support import from_dtype
 from compactla.band_form import Form
 from compactla.calls.launch import NOW
 from compactla.cpu.arrays import empty
-from compactla.cpu.bands.panels import Panel
+from compactla.cpu.bands.panels import PACKS, Panel, fetched_together
 from compactla.cpu.bands.scratch import BandScratch
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
@@ -52,8 +52,8 @@ class BandCall(NamedTuple):
         Whether systems are along two axes.
     stream : bool
         Whether factors are written past the caches.
-    panels : bool
-        Whether `compactla.cpu.bands.panels` are read and written.
+    panels : int
+        How many panels are fetched together where `compactla.cpu.bands.panels` are read and written; else 0.
     kinds : tuple of str
         How operands lie in memory, as `compactla.cpu.memory.matrices.Ordinary` has it.
     """
@@ -65,7 +65,7 @@ class BandCall(NamedTuple):
     columns: int | None
     deep: bool
     stream: bool
-    panels: bool
+    panels: int
     kinds: tuple
 
 
@@ -219,10 +219,13 @@ def plan(
     writes = factors if action == "factor" and not form.wide else None
     stream = writes is not None and writes.is_aligned and writes.nbytes > 3 * past_caches() // 4  # what is read beside
     stored = form.stored * (action != "solve") + form.reach + 1 + columns
-    words, packs = stored * n * V * dtype.itemsize // WORD + 2 * LINE, chunk_of(form, V)
-    npanel, room = nsys // V // packs, 2 * packs * words
+    words = stored * n * V * dtype.itemsize // WORD + 2 * LINE
+    npanel, room = nsys // V // PACKS, 2 * PACKS * words
     fit = not deep and form.name != "ring" and not form.wide and known is not None and set(kinds) == {"lanes"}
-    panels = fit and npanel >= LEAST and room * WORD < last_cache() // 4
+    panels = 0
+    if fit and npanel >= LEAST and room * WORD < last_cache() // 4:
+        row = PACKS * V * dtype.itemsize
+        panels = fetched_together(row * n * sum(a.shape[3] for a in operands), row)
     text = text_of(BandCall(form, action, dtype.char, V, known, deep, stream, panels, kinds))
     code = compiled(batch, (INT, INT), text, stream, source=f"compactla.cpu.bands.{form.module}")
 
@@ -236,14 +239,14 @@ def plan(
 
     # Items of work, and cost
     npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
-    cost, whole = npack * n * max(operations, 2 * form.stored), npanel * packs if panels else 0
-    offset = np.concatenate([np.arange(0, whole, packs), np.arange(whole, npack + 1)])
+    cost, whole = npack * n * max(operations, 2 * form.stored), npanel * PACKS if panels else 0
+    offset = np.concatenate([np.arange(0, whole, PACKS), np.arange(whole, npack + 1)])
     words = room if panels else words
     return BandPlan(code, np.array(arguments, np.int64), slots, offset, cost, words, (factors, operands))
 
 
 def chunk_of(form: Form, V: int) -> int:
-    """Count the rows of a chunk that is read, and the packs of a panel: as many as a step looks ahead, or more."""
+    """Count the rows of a chunk that is read: as many as a step looks ahead, or more."""
     return -(-(form.kl + form.ku + 1) // V) * V
 
 
@@ -315,17 +318,17 @@ def call(code, description, lo, hi, words, work):
     npanel = 0
     if description.panels:
         nsys, *_, slab = Arguments.at(code, words).some(6)
-        npanel = nsys // (V * count)
+        npanel = nsys // (V * PACKS)
         last = code.min(hi, npanel)
-        with code.loop(last - lo) as t, code.loop(count) as turn:
-            panel = Panel(code, count, turn, slab, t > 0, lo + t + 1 < last)
-            mine = t % 2 * count
-            panel.away = (count - mine - mine - turn) * slab
+        with code.loop(last - lo) as t, code.loop(PACKS) as turn:
+            panel = Panel(code, description.panels, lo + t, turn, slab, t > 0, lo + t + 1 < last)
+            mine = t % 2 * PACKS
+            panel.away = (PACKS - mine - mine - turn) * slab
             room = BandScratch(code, vector, work + (mine + turn) * slab, count, arrays, panel)
-            work_on(code, description, (lo + t) * count + turn, words, room)
+            work_on(code, description, (lo + t) * PACKS + turn, words, room)
     first = code.max(lo, npanel)
     with code.loop(hi - first) as t:
-        p = first + t + npanel * (count - 1)
+        p = first + t + npanel * (PACKS - 1)
         work_on(code, description, p, words, BandScratch(code, vector, work, count, arrays))
 
 

@@ -1,8 +1,8 @@
 """What is best on one processor and not on another.
 
-Sizes and costs from which on kernels or threads are others are what ``python -m compactla tune --device cpu`` has
-measured: the user's results, else those in `tuned/` for processors of the family, which LLVM names. For all others they
-follow from caches and instructions. How a processor divides, loads and fetches follows from its family.
+They are what ``python -m compactla tune --device cpu`` has measured: the user's results, else those in `tuned/` for
+processors of the family, which LLVM names. For all others they follow from caches, instructions and the family. How a
+processor loads from several places always does.
 """
 
 import functools
@@ -23,7 +23,9 @@ OTHERS = {64: 24, 32: 16}
 NEWTON = 8  # of Newton's iteration in its place, with what surrounds it
 # CPUs that compute with one half of a register after the other: two instructions on halves take as long as one.
 HALVED = {"znver4"}
-SMALLEST, LARGEST = 1, 2**40  # that a number may be
+LARGEST = {"packs": 8, "double": 100, "single": 100}  # that numbers may be
+LARGE = 2**40  # the others
+EMITTED = "packs", "first", "double", "single", "halved"  # which kernels are made of
 
 
 class Choices(NamedTuple):
@@ -38,11 +40,25 @@ class Choices(NamedTuple):
     grain : int
         Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as
         much is the least that others have to take off the calling thread, since it takes 30 us or more to wake them.
+    packs : int
+        Of how many of the next packs a part is asked for at a time, as long as they fit the second cache: each line is
+        asked for so often.
+    first : bool
+        Whether they go into the first cache if there is room for them, instead of the second.
+    double, single : int
+        Multiply-adds of registers in the time of a division of a register of numbers.
+    halved : bool
+        Whether an instruction on half a register takes half the time.
     """
 
     far: int
     past: int
     grain: int
+    packs: int
+    first: bool
+    double: int
+    single: int
+    halved: bool
 
 
 def usual() -> Choices:
@@ -50,11 +66,15 @@ def usual() -> Choices:
 
     The last cache of most is twice as fast as memory and more. That of Intel's with AVX-512, which all cores of a
     socket share, is not: copies of 8 MB and more past it take a half to a quarter of the time.
+
+    AMD's drop what they are asked for while too much is on its way. On a Zen 4, who asks once gets two thirds of what a
+    copy moves, who asks for four packs at a time 0.9 and more, for six less; less comes where it has to go into the
+    first cache. On a Xeon neither cache nor lead made a difference.
     """
-    last = last_cache()
-    shared = machine()[0] == 64 and not is_zen()
-    past = 4 << 20 if shared else min(max(last, 4 << 20), 32 << 20)
-    return Choices(min(8_000_000, last), past, 32_768)
+    last, zen, wide = last_cache(), is_zen(), machine()[0] == 64
+    past = 4 << 20 if wide and not zen else min(max(last, 4 << 20), 32 << 20)
+    divisions, halved = DIVISIONS.get(target()[1], OTHERS), target()[1] in HALVED and wide
+    return Choices(min(8_000_000, last), past, 32_768, 4 if zen else 1, not zen, divisions[64], divisions[32], halved)
 
 
 def user_file() -> Path:
@@ -86,7 +106,8 @@ def results(file: Path) -> dict[str, Any]:
 
 def is_choice(name: str, x: Any) -> bool:
     """Whether a value may be that of a choice of this name."""
-    return name in Choices._fields and type(x) is int and SMALLEST <= x <= LARGEST
+    kind = Choices.__annotations__.get(name)
+    return type(x) is kind and (kind is bool or 1 <= x <= LARGEST.get(name, LARGE))
 
 
 def write(file: Path, processor: str, found: dict[str, Any]) -> None:
@@ -96,6 +117,11 @@ def write(file: Path, processor: str, found: dict[str, Any]) -> None:
     new = file.with_suffix(".new")
     new.write_text(json.dumps(content, indent=1) + "\n")
     new.replace(file)
+
+
+def emitted() -> tuple:
+    """The choices that kernels are made of."""
+    return tuple(getattr(choices(), name) for name in EMITTED)
 
 
 def past_caches() -> int:
@@ -108,7 +134,7 @@ def is_zen() -> bool:
 
 def is_halved() -> bool:
     """Whether an instruction on half a register takes half the time."""
-    return target()[1] in HALVED and machine()[0] == 64
+    return choices().halved
 
 
 def gathers() -> bool:
@@ -118,7 +144,7 @@ def gathers() -> bool:
 
 def division(bits: int) -> int:
     """Multiply-adds of registers in the time of a division, of numbers of so many bits."""
-    return DIVISIONS.get(target()[1], OTHERS)[bits]
+    return choices().double if bits == 64 else choices().single
 
 
 def divides(bits: int) -> bool:
@@ -137,32 +163,3 @@ def divided(count: int, work: float, bits: int, parts: int = 1, newton: int = NE
 
     some = min(range(count, -1, -1), key=duration)
     return {q for q in range(count) if q * some % count < some}
-
-
-class Fetching(NamedTuple):
-    """How what comes next is best fetched into the caches.
-
-    Attributes
-    ----------
-    packs : int
-        Of how many of the next packs a part is asked for at a time, as long as they fit the second cache: each line is
-        asked for so often.
-    first : bool
-        Whether they go into the first cache if there is room for them, instead of the second.
-    """
-
-    packs: int
-    first: bool
-
-
-@functools.cache
-def fetching() -> Fetching:
-    """How this processor is asked for what comes next.
-
-    AMD's drop what they are asked for while too much is on its way. On a Zen 4, who asks once gets two thirds of what a
-    copy moves, who asks for four packs at a time 0.9 and more, for six less; less comes where it has to go into the
-    first cache. On a Xeon neither cache nor lead made a difference.
-    """
-    if is_zen():
-        return Fetching(packs=4, first=False)
-    return Fetching(packs=1, first=True)

@@ -105,22 +105,37 @@ class Loops:
             return
         start, wanted = self.ahead.advance(count), self.ahead.wanted
         if wanted is None:
-            yield from self._fetching(start, count, side)
+            yield from self._fetching(start, self._rounds(count, side))
             return
         with self.either(wanted) as (yes, no):
             with yes:
-                yield from self._fetching(start, self.unknown(count), side)
+                yield from self._fetching(start, self._rounds(self.unknown(count), side))
             with no:
                 yield from self._rounds(self.unknown(count), side)
+
+    def steps(self, count):
+        """`rounds` that are emitted one by one, however many they are: their numbers are Python integers."""
+        if self.ahead is None:
+            yield from range(count)
+            return
+        start, wanted = self.ahead.advance(count), self.ahead.wanted
+        if wanted is None:
+            yield from self._fetching(start, range(count))
+            return
+        with self.either(wanted) as (yes, no):
+            with yes:
+                yield from self._fetching(start, range(count))
+            with no:
+                yield from range(count)
 
     def _rounds(self, count, side):
         """`each`, so many at a time."""
         for q in self.each(count if side == 1 else self.unknown(count // side)):
             yield from (q * side + k for k in range(side))
 
-    def _fetching(self, start, count, side):
-        """The same, with what is ahead from the round `start` on."""
-        for p in self._rounds(count, side):
+    def _fetching(self, start, rounds):
+        """The same rounds, with what is ahead from the round `start` on."""
+        for p in rounds:
             self.ahead.fetch(start, p)
             yield p
 

@@ -1,11 +1,19 @@
 """The CPU that Numba compiles for: its registers and caches."""
 
 import functools
+import math
 from pathlib import Path
 
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")  # of Linux
+UNITS = {"K": 1 << 10, "M": 1 << 20}
+# Where Linux says which quota of time a group has in a period, in both versions; a container sees its own there.
+QUOTAS = [
+    (Path("/sys/fs/cgroup"), ["cpu.max"]),
+    (Path("/sys/fs/cgroup/cpu"), ["cpu.cfs_quota_us", "cpu.cfs_period_us"]),
+]
 ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
 # What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
 PROBE = """
@@ -61,15 +69,20 @@ def has_half() -> bool:
 
 @functools.cache
 def caches() -> dict[str, tuple[int, int]]:
-    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
+    """Bytes of each data cache of the first core, and how many cores share it; those that the system tells."""
     found = {}
-    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size, shared = (
-            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
-        )
-        if kind != "Instruction" and size.endswith("K"):
+    for cache in sorted(CACHES.glob("index*")):
+        try:
+            level, kind, size, shared = (
+                (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+            )
             spans = [span.split("-") for span in shared.split(",")]
-            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+            cores = sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+            nbytes = int(size[:-1]) * UNITS[size[-1]]
+        except (OSError, ValueError, LookupError):  # of some systems files are missing, or empty
+            continue
+        if kind != "Instruction" and nbytes > 0:
+            found[f"L{level}"] = nbytes, cores
     return found
 
 
@@ -84,5 +97,17 @@ def second_cache() -> int:
 
 
 def last_cache() -> int:
-    """Bytes of the last cache of a core; 32 MB if they are not known."""
-    return max((size for size, _ in caches().values()), default=32 << 20)
+    """Bytes of the last cache of a core; 32 MB if none but the first is known."""
+    return max((size for name, (size, _) in caches().items() if name != "L1"), default=32 << 20)
+
+
+def share_of_processors() -> int | None:
+    """How many processors' time the system lets this process and its group have, rounded up; None if all they want."""
+    for path, times in QUOTAS:
+        try:
+            quota, period = [float(word) for name in times for word in (path / name).read_text().split()]
+        except (OSError, ValueError):  # there is no such file, or no limit
+            continue
+        if quota > 0 and period > 0:
+            return max(1, math.ceil(quota / period))
+    return None

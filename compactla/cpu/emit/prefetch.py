@@ -2,7 +2,7 @@
 
 Kernels are bound by memory where the data is large, and the processor alone does not look far enough ahead: the tiles
 of a matrix are not read in the order in which they lie. So the innermost loops ask for a little of it in every round.
-How it is best asked for depends on the processor: `compactla.cpu.emit.choices.fetching` says it.
+How it is best asked for depends on the processor: `compactla.cpu.emit.choices` says it.
 
 In a Numba function what comes next is not known, but likely: matrices of a large array are worked on one after the
 other. `compactla.cpu.emit.numba_matrices.matrix` sees how large the array is, when the function runs.
@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla import routine
-from compactla.cpu.emit.choices import fetching
+from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.index import INDEX, Index, Variable, is_known, value_of
 from compactla.cpu.emit.machine import first_cache, second_cache
 from compactla.cpu.emit.matrices import Elements, itemsize
@@ -44,7 +44,7 @@ class Prefetch:
         self.streams = [stream for A in matrices for stream in streams(code, A, rounds, packs, alone)]
         wanted = [A.ahead != 0 for A in matrices if not is_known(A.ahead, 0)]
         self.wanted = functools.reduce(operator.or_, wanted) if wanted else None
-        self.first = fetching().first and nbytes(matrices[0]) * len(matrices) < first_cache()
+        self.first = choices().first and nbytes(matrices[0]) * len(matrices) < first_cache()
         self.place = Variable(code.builder, 0)
 
     def advance(self, rounds):
@@ -62,7 +62,7 @@ class Prefetch:
 
 def packs_for(size: int) -> int:
     """Of how many of the next packs lines are asked for at a time, if they have so many bytes: all fit the cache."""
-    return max(1, min(fetching().packs, 3 * second_cache() // 4 // size - 1))
+    return max(1, min(choices().packs, 3 * second_cache() // 4 // size - 1))
 
 
 def streams(code, A, rounds, packs, alone):
@@ -75,7 +75,7 @@ def streams(code, A, rounds, packs, alone):
     count, step = A.packs
     count = min(count, packs)
     steps = [p * step * itemsize(A.element) for p in reversed(range(count))]
-    again = count == 1 < fetching().packs and nbytes(A) >= LEAST
+    again = count == 1 < choices().packs and nbytes(A) >= LEAST
     delays = [0, rounds // 2] if again else [0]
     if A.half:
         return [Triangle(code, start, A, rounds, steps, delays)]
@@ -151,7 +151,7 @@ def nbytes(A: Elements) -> int:
 
 def successive(A: Elements, side: int = 1) -> Elements:
     """A matrix to be fetched that others follow in memory, to be fetched as well; of `side` by side it is one."""
-    return A._replace(packs=(fetching().packs, side * nbytes(A) // itemsize(A.element)))
+    return A._replace(packs=(choices().packs, side * nbytes(A) // itemsize(A.element)))
 
 
 def likely(name: str, given: Sequence, uplo: str | None) -> tuple[Elements, ...]:

@@ -8,7 +8,7 @@ from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel, reflector
 
-ONE_BY_ONE = 10  # the largest size for which reflectors are applied as they are made
+ONE_BY_ONE = 12  # the largest size for which reflectors are applied as they are made
 SIDE_BY_SIDE = 40_000  # bytes of packs that are: they stay in the cache
 
 

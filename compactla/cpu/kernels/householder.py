@@ -3,12 +3,14 @@ several at once (`Reflectors`, `reflect_all`)."""
 
 from typing import Any
 
+from compactla.cpu.emit.choices import NEWTON, divided
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.norms import add_squares, into_range, is_right
 
 SHORT = 12  # numbers of a column that is kept in registers
+PAIRS = 4  # the least numbers of a column whose sums are two
 
 
 def rows(code: Code, m):
@@ -26,11 +28,12 @@ def coefficients(alpha: Lanes, squares: Lanes):
     if alpha.vector.is_complex:
         squares = im.fma(im, squares)
     inverse = squares.rsqrt(regular=True)
+    many = not divided(1, NEWTON, squares.vector.real.bitwidth)  # beside the multiply-adds for a root
     norm, one = squares * inverse, inverse.constant(1)
     tau, difference = abs(re).fma(inverse, one), re + norm.copysign(re)
     if not alpha.vector.is_complex:
-        return -norm.copysign(re), tau, difference.reciprocal(many=True, regular=True)
-    factor = difference.fma(difference, im * im).reciprocal(many=True, regular=True)
+        return -norm.copysign(re), tau, difference.reciprocal(many, regular=True)
+    factor = difference.fma(difference, im * im).reciprocal(many, regular=True)
     tau = alpha._new(*tau.parts, *(im * inverse.copysign(re)).parts)
     return -norm.copysign(re), tau, alpha._new(*(difference * factor).parts, *(-(im * factor)).parts)
 
@@ -79,12 +82,18 @@ def keep(registers, numbers, mask=None):
 
 
 def sum_of(code: Code, x: Elements, add):
-    """The sum, which is real, of what ``add(x, total)`` adds to a total for every number of a column."""
-    total = code.registers(x.vector.reals, 1)
-    total[0, 0] = code.zero(x.vector.reals)
+    """The sum, which is real, of what ``add(x, total)`` adds to a total for every number of a column.
+
+    That of a short one is two sums, for half of its numbers each: the second waits for nothing of the first.
+    """
+    count = 2 if isinstance(x.m, int) and PAIRS <= x.m <= SHORT else 1
+    total = code.registers(x.vector.reals, count)
+    for k in range(count):
+        total[k, 0] = code.zero(x.vector.reals)
     for i in rows(code, x.m):
-        total[0, 0] = add(x[i, 0], total[0, 0])
-    return total[0, 0]
+        k = i % count if count > 1 else 0
+        total[k, 0] = add(x[i, 0], total[k, 0])
+    return total[0, 0] if count == 1 else total[0, 0] + total[1, 0]
 
 
 def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see: Any = None) -> None:
@@ -97,15 +106,19 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see
         widest = 1  # v, and what it is applied to, stay in registers
     for j, n in code.tiles(C.n, widest):
         columns = range(n)
-        w = code.registers(C.vector, 1, n)
+        halves = 2 if widest == 1 and C.m >= PAIRS else 1
+        w = code.registers(C.vector, halves, n)
         for k in columns:
             w[0, k] = top[0, j + k]
         for i in rows(code, C.m):
             x = v[i, 0].conjugate()
             for k in columns:
-                w[0, k] = x.fma(C[i, j + k], w[0, k])
+                if halves == 1 or i % 2:
+                    w[0, k] = x.fma(C[i, j + k], w[0, k])
+                else:
+                    w[1, k] = x.fma(C[i, j + k], w[1, k]) if i else x * C[i, j + k]
         for k in columns:
-            w[0, k] = -(tau * w[0, k])
+            w[0, k] = -(tau * (w[0, k] if halves == 1 else w[0, k] + w[1, k]))
             top[0, j + k] = top[0, j + k] + w[0, k]
         squares = code.registers(C.vector.reals, n if see else 0)
         for k, _ in squares.slots:

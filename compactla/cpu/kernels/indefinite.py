@@ -139,7 +139,7 @@ class Factorization:
         """
         code, kind = self.code, self.kind
         # That row, from column k on, as a column; its largest element beside the diagonal, and that on the diagonal.
-        inverse = largest.reciprocal()
+        inverse = inverse_of_size(largest)
         self.scale[0, 0] = wanted.select(inverse, self.scale[0, 0])
         column, beside, there = self.row(k, place)
         alpha, diagonal = own.constant(ALPHA), there.real if self.hermitian else there
@@ -249,12 +249,14 @@ class Factorization:
         """The same in lanes that are active, with a block of D of rows k - 1 and k in lanes where it is the second."""
         code, A = self.code, self.A
         before = max(k - 1, 0) if isinstance(k, int) else code.max(k - 1, 0)  # which nothing is made of in row 0
-        a, b, c, determinant = block(A, before, k, self.hermitian, self.scale[0, 0])
+        scale = self.scale[0, 0]
+        a, b, c, determinant = block(A, before, k, self.hermitian, scale)
         inverse = reciprocal(second.select(determinant, diagonal(A, k, self.hermitian)))[1]  # a division is slow
         for columns, below, rows in self.panels(k):
             pairs = [(A[j, before], A[j, k]) for j in columns]
-            left = [(x * c - y * b) * inverse for x, y in pairs]
-            others = [(y * a - x * self.mirrored(b)) * inverse for x, y in pairs]
+            scaled = [(x * scale, y * scale) for x, y in pairs]
+            left = [(x * c - y * b) * inverse for x, y in scaled]
+            others = [(y * a - x * self.mirrored(b)) * inverse for x, y in scaled]
             right = [second.select(other, y * inverse) for other, (_, y) in zip(others, pairs, strict=True)]
 
             def less(row, t, z, left=left, right=right):
@@ -315,12 +317,19 @@ def larger_of(x, y):
     return (x > y).select(x, y)
 
 
+def inverse_of_size(x: Lanes) -> Lanes:
+    """1 / x, or of subnormal numbers what is large and finite."""
+    return x.maximum(x.constant(2.0 ** (-1000 if x.vector.real.bitwidth == 64 else -120))).reciprocal()
+
+
 def block(A, before, k, hermitian, scale):
-    """A block of D, [[a, b'], [b, c]], times `scale`, 1 / |b|, and d: its inverse is [[c, -b'], [-b, a]] / d."""
-    size, b = A[k, before].abs1(), A[k, before] * scale
+    """A block of D, [[a, b'], [b, c]], times `scale`, about 1 / |b|, and d: its inverse is [[c, -b'], [-b, a]] / d,
+    that of D less by `scale`, which may overflow.
+    """
+    b = A[k, before] * scale
     a, c = (diagonal(A, q, hermitian) * scale for q in (before, k))
     square = (b * b.conjugate()).real if hermitian else b * b
-    return a, b, c, (a * c - square) * size
+    return a, b, c, a * c - square
 
 
 def diagonal(A, k, hermitian):

@@ -3,7 +3,7 @@
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags
-from compactla.cpu.kernels.indefinite import IN_REGISTERS, PANEL, block, diagonal
+from compactla.cpu.kernels.indefinite import IN_REGISTERS, PANEL, block, diagonal, inverse_of_size
 from compactla.cpu.kernels.laswp import swap
 
 
@@ -116,13 +116,14 @@ class Solution:
         if isinstance(k, int) and k == 0:
             return
         with code.when(ends.any()):
-            scale = A[k, k - 1].abs1().reciprocal()
+            scale = inverse_of_size(A[k, k - 1].abs1())
             a, b, c, determinant = block(A, k - 1, k, self.hermitian, scale)
             factor = determinant.reciprocal()
             for j in range(r):
                 x, y = X[k - 1, j], X[k, j]
-                X[k - 1, j] = ends.select((x * c - (b.conjugate() if self.hermitian else b) * y) * factor, x)
-                X[k, j] = ends.select((y * a - b * x) * factor, y)
+                u, v = x * scale, y * scale
+                X[k - 1, j] = ends.select((u * c - (b.conjugate() if self.hermitian else b) * v) * factor, x)
+                X[k, j] = ends.select((v * a - b * u) * factor, y)
 
     def backward(self, k, X, r):
         """Subtract from row k what is below times column k of L, transposed."""

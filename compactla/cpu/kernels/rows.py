@@ -12,7 +12,13 @@ from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.matrices import Elements, splat
 from compactla.cpu.kernels.krylov import word
 
-AT_ONCE = 8 if machine()[1] >= 32 else 4  # rows
+AT_ONCE = 8 if machine()[1] >= 32 else 4  # rows at most
+SUMS = 24 if machine()[1] >= 32 else 8  # registers for sums, or for factors
+
+
+def at_once(others):
+    """How many rows are read at a time beside so many others."""
+    return min(AT_ONCE, SUMS // others)
 
 
 def total(code, x):
@@ -27,7 +33,7 @@ def total(code, x):
 def products(code: Code, V: Elements, X: Elements, S: Elements) -> None:
     """S[t, k] <- the product of row t of X and row k of V, of which X has few and as many as is known."""
     b = code.builder
-    for first, extent in code.panels(V.m, AT_ONCE):
+    for first, extent in code.panels(V.m, at_once(X.m)):
         rows = V.block(first, 0, extent, V.n)
         sums = code.registers(V.vector, rows.m, X.m)
         for k in range(rows.m):
@@ -49,7 +55,7 @@ def products(code: Code, V: Elements, X: Elements, S: Elements) -> None:
 def add_rows(code: Code, V: Elements, H: Elements, Y: Elements) -> None:
     """Row t of Y <- itself plus the sum of H[k, t] times row k of V; Y has as many rows as is known."""
     b, vector = code.builder, V.vector
-    for first, extent in code.panels(V.m, AT_ONCE):
+    for first, extent in code.panels(V.m, at_once(Y.m)):
         rows = V.block(first, 0, extent, V.n)
         factors = code.registers(vector, rows.m, Y.m)
         for k in range(rows.m):

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,20 @@ def run(
     start(found, found.arguments_at(nm, [*map(begin, given)]), nm, X.dtype, scalars, work, launch)
 
 
+def again(found: KronKernel, arguments: Any, nm: int, dtype: np.dtype) -> Callable:
+    """A function of scalars and a launch that does the same in each call, as long as the arguments are there."""
+    count, room = -(-nm // found.V), found.room
+    if not is_small(count * found.cost):
+        return lambda scalars, launch: start(found, arguments, nm, dtype, scalars, None, launch)
+    entry, place = found.code.entry, address(arguments)
+
+    def call(scalars, launch):
+        alpha, beta = scalars
+        entry(0, count, place, alpha, beta, address(scratch(dtype, 1, room)))
+
+    return call
+
+
 def chosen(
     name: str, dtype: np.dtype, d: tuple[int, ...], e: tuple[int, ...], layouts: tuple, signs: tuple, adds: bool,
     nm: int,
@@ -110,8 +124,7 @@ def start(
     count = -(-nm // found.V)
     cost = count * found.cost
     if is_small(cost) and work is None and not launch.recorded:  # most calls
-        place = address(scratch(dtype, 1, found.room))
-        found.code.entry(0, count, address(arguments), *scalars, place)
+        again(found, arguments, nm, dtype)(scalars, launch)
         return
     most = sharing.THREADS if launch.threads is None else min(launch.threads, sharing.THREADS)
     rows = workspace(work, dtype, found.room, min(most, count))

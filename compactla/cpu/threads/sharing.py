@@ -14,10 +14,18 @@ import numpy as np
 
 from compactla.calls.launch import NOW, Launch
 from compactla.cpu.emit.choices import choices
+from compactla.cpu.emit.machine import share_of_processors
 from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
 
-# The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
-THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
+
+def threads_of_process() -> int:
+    """How many the environment variable NUMBA_NUM_THREADS says, else as many as the process may use of the cores."""
+    most: int = vars(numba.config)["NUMBA_NUM_THREADS"]
+    share = None if "NUMBA_NUM_THREADS" in os.environ else share_of_processors()
+    return most if share is None else min(most, share)
+
+
+THREADS = threads_of_process()  # the calling thread is one of them
 GRAIN = choices().grain  # least work of a thread
 EQUAL = np.zeros(0, np.int64)  # no offsets
 

@@ -1,5 +1,6 @@
 """Linear systems of band matrices."""
 
+from functools import partial
 from typing import Any
 
 from jax import lax
@@ -44,6 +45,8 @@ def _(c, dl, d, du, B):
 
 
 def block_tridiagonal_by_jax(lower, diag, upper, B, pivoting):
+    times = partial(jnp.matmul, precision="highest")  # GPUs would multiply in TF32
+
     def solved(lower, diag, upper, B):
         b = diag.shape[-1]
         K = len(diag) // b
@@ -54,7 +57,7 @@ def block_tridiagonal_by_jax(lower, diag, upper, B, pivoting):
         def down(before, blocks):
             L, D, U, rhs = blocks
             Y, z = before
-            found = jnp.linalg.solve(D - L @ Y, jnp.concatenate([U, rhs - L @ z], -1))
+            found = jnp.linalg.solve(D - times(L, Y), jnp.concatenate([U, rhs - times(L, z)], -1))
             step = found[:, :b], found[:, b:]
             return step, step
 
@@ -66,7 +69,7 @@ def block_tridiagonal_by_jax(lower, diag, upper, B, pivoting):
 
         def up(following, blocks):
             Y, z = blocks
-            x = z - Y @ following
+            x = z - times(Y, following)
             return x, x
 
         return lax.scan(up, jnp.zeros_like(B[0]), (Y, z), reverse=True)[1].reshape(K * b, -1)
