@@ -42,7 +42,7 @@ def check(a, mode, compute="double"):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("m, n", [(3, 3), (7, 4), (4, 7)])
+@pytest.mark.parametrize("m, n", [(3, 3), (7, 4), (4, 7), (24, 24)])
 def test_modes(mode, m, n):
     check(matrices(m, n), mode)
 

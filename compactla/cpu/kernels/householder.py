@@ -101,12 +101,12 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see
 
     If it is given, ``see(j, squares)`` gets the sum of the squares of every column j of C.
     """
-    _, widest = tile_size(C.vector, C.m, C.n)
-    if isinstance(C.m, int) and C.m <= SHORT:
-        widest = 1  # v, and what it is applied to, stay in registers
+    is_short = isinstance(C.m, int) and C.m <= SHORT
+    # v, and what it is applied to, stay in registers where they are short
+    widest = 1 if is_short else tile_size(C.vector, C.m, C.n)[1]
+    halves = 2 if is_short and PAIRS <= C.m else 1
     for j, n in code.tiles(C.n, widest):
         columns = range(n)
-        halves = 2 if widest == 1 and C.m >= PAIRS else 1
         w = code.registers(C.vector, halves, n)
         for k in columns:
             w[0, k] = top[0, j + k]
