@@ -6,14 +6,12 @@ of asv's results of that, for `benchmarks.report`.
 """
 
 import argparse
-import json
 import statistics
 import time
-from pathlib import Path
 
 import compactla as cla
 
-from .record import record
+from .record import record, save_or_record
 
 try:
     import torch
@@ -101,18 +99,7 @@ def recorded(found, commit, machine, python):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--save", type=Path, metavar="FILE")
-    parser.add_argument("--record", type=Path, metavar="FILE")
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="nvidia-h200")
-    parser.add_argument("--python", default="3.12")
-    options = parser.parse_args()
-    if options.record:
-        recorded(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
-        return
-    found = table()
-    if options.save:
-        options.save.write_text(json.dumps(found))
+    save_or_record(parser, lambda options: table(), recorded)
 
 
 if __name__ == "__main__":

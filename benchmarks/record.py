@@ -5,6 +5,7 @@ import platform
 import subprocess
 from itertools import product
 from math import nan
+from pathlib import Path
 
 from . import ROOT, common
 
@@ -50,3 +51,29 @@ def record_here(benchmark, params, values, machine, folder=RESULTS):
     """As `record`, for the commit that is checked out and the Python that runs."""
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
     record(benchmark, params, values, commit, machine, ".".join(platform.python_version_tuple()[:2]), folder)
+
+
+def save_or_record(parser, measure, recorded):
+    """Measure with the options of a command, and save what is found; or make asv's results of what was saved.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The command's own options.
+    measure : function
+        What is found, for JSON, with the options.
+    recorded : function
+        Writes results of that, for a commit, a machine and a version of Python.
+    """
+    parser.add_argument("--save", type=Path, metavar="FILE")
+    parser.add_argument("--record", type=Path, metavar="FILE")
+    parser.add_argument("--commit")
+    parser.add_argument("--machine", default="nvidia-h200")
+    parser.add_argument("--python", default="3.12")
+    options = parser.parse_args()
+    if options.record:
+        recorded(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
+        return
+    found = measure(options)
+    if options.save:
+        options.save.write_text(json.dumps(found))

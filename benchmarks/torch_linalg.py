@@ -8,16 +8,14 @@ asv's results of that, for `benchmarks.report`: asv itself would take hours, as 
 
 import argparse
 import contextlib
-import json
 import time
 from itertools import product
-from pathlib import Path
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from . import common
 from .cuda_clock import cuda_seconds
-from .record import record
+from .record import record, save_or_record
 from .torch_linalg_cases import CASES, cupy, jax, jnp, torch
 
 LIBRARIES = ["compactla", "torch", "cupy", "jax"]
@@ -199,26 +197,20 @@ def recorded(found, commit, machine, python):
     record("torch_linalg.OnGPU", OnGPU.params, values, commit, machine, python)
 
 
+def measured_table(options):
+    """What is found, printed as a table."""
+    if jax:
+        jax.config.update("jax_enable_x64", True)
+    return table(time.monotonic() + options.seconds, options.functions, options.orders, options.jax)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=400, help="nothing more is begun after so many")
     parser.add_argument("--functions", nargs="+", default=[*CASES], choices=[*CASES], metavar="FUNCTION")
     parser.add_argument("--orders", nargs="+", default=ORDERS, type=int, metavar="N")
     parser.add_argument("--jax", nargs="*", default=ORDERS, type=int, metavar="N", help="orders that JAX is timed with")
-    parser.add_argument("--save", type=Path, metavar="FILE")
-    parser.add_argument("--record", type=Path, metavar="FILE")
-    parser.add_argument("--commit")
-    parser.add_argument("--machine", default="nvidia-h200")
-    parser.add_argument("--python", default="3.12")
-    options = parser.parse_args()
-    if options.record:
-        recorded(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
-        return
-    if jax:
-        jax.config.update("jax_enable_x64", True)
-    found = table(time.monotonic() + options.seconds, options.functions, options.orders, options.jax)
-    if options.save:
-        options.save.write_text(json.dumps(found))
+    save_or_record(parser, measured_table, recorded)
 
 
 if __name__ == "__main__":

@@ -145,17 +145,22 @@ def in_threads(kernel, *columns):
     return lambda: list(workers.map(lambda row: kernel(*row), rows))
 
 
-@routine
-def chains(code, x, rounds):
-    """x[i] <- x[i] * x[0] + x[0], `rounds` times, in registers."""
-    values, factor = code.registers(x.vector, x.m), x[0, 0]
+def repeat(code, x, rounds, step):
+    """x[i] <- ``step(x[i], x[0])``, `rounds` times, in registers."""
+    values, first = code.registers(x.vector, x.m), x[0, 0]
     for i in range(x.m):
         values[i, 0] = x[i, 0]
     with code.loop(rounds.index(code)):
         for i in range(x.m):
-            values[i, 0] = values[i, 0].fma(factor, factor)
+            values[i, 0] = step(values[i, 0], first)
     for i in range(x.m):
         x[i, 0] = values[i, 0]
+
+
+@routine
+def chains(code, x, rounds):
+    """x[i] <- x[i] * x[0] + x[0], `rounds` times, in registers."""
+    repeat(code, x, rounds, lambda value, first: value.fma(first, first))
 
 
 @functools.cache
@@ -169,14 +174,7 @@ def multiply_adds(V):
 @routine
 def quotients(code, x, rounds):
     """x[i] <- x[0] / x[i], `rounds` times, in registers."""
-    values, number = code.registers(x.vector, x.m), x[0, 0]
-    for i in range(x.m):
-        values[i, 0] = x[i, 0]
-    with code.loop(rounds.index(code)):
-        for i in range(x.m):
-            values[i, 0] = number / values[i, 0]
-    for i in range(x.m):
-        x[i, 0] = values[i, 0]
+    repeat(code, x, rounds, lambda value, first: first / value)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import carray, types
+from numba.extending import register_jitable
 
 from compactla.cpu.arnoldi import COUNT, FIRST, MADE, OF_COMBINE, OF_DOTS, OTHER, OTHERS, SCALE, SPANS, STRIDE, rotate
 from compactla.cpu.compile import compiled_once
@@ -130,6 +131,18 @@ def steps_batch(parts: int) -> Callable:
     wide, real, word = types.complex128 if parts == 2 else types.float64, types.float64, types.int64
     number = np.complex128 if parts == 2 else np.float64
 
+    @register_jitable
+    def add_up(pieces, sums):
+        """Sums <- those of all pieces."""
+        for s in range(pieces.shape[1]):
+            for i in range(pieces.shape[3]):
+                sums[s, i] = 0
+        for c in range(len(pieces)):
+            for s in range(pieces.shape[1]):
+                for i in range(pieces.shape[3]):
+                    x = pieces[c, s, 0, i]
+                    sums[s, i] += x if parts == 1 else complex(x, pieces[c, s, parts - 1, i])
+
     def kernel(
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, reduce, reduce_words, sums,
         factors, columns, whole, rotations, rhs, shifts, m, j, some, passes, eps, loss, out
@@ -149,25 +162,14 @@ def steps_batch(parts: int) -> Callable:
         for turn in range(2):
             hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
             S = carray(pointer(sums), (hi, some, parts, count), real)
+            add_up(S, F)
             for s in range(some):
                 for i in range(count):
-                    F[s, i] = 0
-            for c in range(hi):
-                for s in range(some):
-                    for i in range(count):
-                        F[s, i] -= S[c, s, 0, i] if parts == 1 else complex(S[c, s, 0, i], S[c, s, parts - 1, i])
-            for s in range(some):
-                for i in range(count):
-                    C[s, i] = C[s, i] - F[s, i] if turn else -F[s, i]
+                    C[s, i] = C[s, i] + F[s, i] if turn else F[s, i]
+                    F[s, i] = -F[s, i]
             hand_out(B, server, threads, reduce, hi, equal, reduce_words, 0)
             Q = carray(pointer(sums), (hi, some, parts, some), real)
-            for s in range(some):
-                for t in range(some):
-                    G[s, t] = 0
-            for c in range(hi):
-                for s in range(some):
-                    for t in range(some):
-                        G[s, t] += Q[c, s, 0, t] if parts == 1 else complex(Q[c, s, 0, t], Q[c, s, parts - 1, t])
+            add_up(Q, G)
             steps, cancelled = triangle(G, C, R, eps)
             further = cancelled * max(worst[0], eps)
             if turn + 1 >= passes and (turn or further <= eps**0.25):
