@@ -55,6 +55,20 @@ def test_products_that_cannot_be_streamed(rng, monkeypatch):
     assert same_bits(near, far) and memory[0] == 0
 
 
+@pytest.mark.parametrize(("b", "options"), [(3, {"pivoting": True}), (10, {}), exhaustive(16, {})])
+def test_lines(b, options, rng, monkeypatch):
+    lower, upper = (random(rng, (NM, 4, b, b), np.float64) for _ in range(2))
+    diag = random(rng, (NM, 5, b, b), np.float64) + 4 * b * np.eye(b)
+    rhs = random(rng, (NM, 5, b), np.float64)
+
+    def solve():
+        T = cla.BlockTridiag(lower, diag, upper, **options)
+        return T.factor(), T.solve(rhs)
+
+    near, far = near_and_far(monkeypatch, solve)
+    assert all_same(near, far)
+
+
 @pytest.mark.parametrize("uplo", "LU")
 def test_loops_of_users_fetch_what_lies_behind(uplo, rng, monkeypatch):
     """Of large arrays only, which matrices find by themselves: parts of them, and what Numba has made, work as well."""

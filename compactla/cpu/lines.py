@@ -10,6 +10,7 @@ from numba import types
 
 from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
+from compactla.cpu import run
 from compactla.cpu.arrays import default_vlen, empty
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, parts, width
@@ -68,6 +69,7 @@ class LinesView:
         self.offset, self.rows = offset, rows.reshape(-1)
         self.tiny, self.policy, self.swaps = tiny, policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
+        self.far = 3 * diag.nbytes > run.FAR
         self.longest = int(np.diff(offset).max(initial=0))
         numbers, lanes = b * len(lanes), width(self.layout.dtype, self.layout.vlen)
         self.several = slots_at_once(rows, offset, -(-lanes // max(numbers, 1)), lanes)
@@ -109,7 +111,7 @@ def swap_form(A: Layout):
 
 
 def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array = None) -> None:
-    kernel, cost = factor_choice(lines.layout, lines.policy)
+    kernel, cost = factor_choice(lines.layout, lines.policy, lines.far)
     args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
     if lines.policy:
         args += lines.rows, lines.swaps, address(watched), lines.tiny
@@ -117,33 +119,35 @@ def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array =
 
 
 @functools.cache
-def factor_choice(A: Layout, policy):
-    """The kernel, and what it costs for a slot."""
+def factor_choice(A: Layout, policy, far):
+    """The kernel, which fetches blocks that are `far` ahead, and what it costs for a slot."""
     known = A.m <= STATIC
+    fetched = known and far
     arguments, block = (*[INT] * 8, INTS, INTS), known_form(A, known)
     if not policy:
         large = 6 * A.m**2 * width(A.dtype, A.vlen) * A.dtype.itemsize > NEAREST
-        return compiled(factor_batch, arguments, block, known, large), operations(A, 2 * A.m**3)
+        return compiled(factor_batch, arguments, block, fetched, large), operations(A, 2 * A.m**3)
     forms = block, known_form(A, False), swap_form(A)
-    kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT, types.float64), *forms, known, policy)
+    kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT, types.float64), *forms, fetched, policy)
     return kernel, operations(A, 4 * A.m**3)
 
 
 def solve_lines(lines: Any, rhs: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
     nrhs = rhs.shape[2]
-    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
+    swapped = lines.policy.endswith("pivoting")
+    kernel, cost = solve_choice(lines.layout, nrhs, swapped, lines.storage, lines.far)
     vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x)
     args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
     share(kernel, lines.nslot * cost, args, launch, lines.offset, work.addresses)
 
 
 @functools.cache
-def solve_choice(A: Layout, nrhs, swapped, stored):
-    """The kernel, and what it costs for a slot."""
+def solve_choice(A: Layout, nrhs, swapped, stored, far):
+    """The kernel, which fetches blocks that are `far` ahead, and what it costs for a slot."""
     arguments = (*[INT] * 9, *[INTS] * 3, INT, INT, INT, INT)
     block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
     swap = swap_form(A) if swapped else ""
-    kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
+    kernel = compiled(solve_batch, arguments, block, column, swap, far and "?" not in column)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 

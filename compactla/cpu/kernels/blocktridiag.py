@@ -19,15 +19,15 @@ from compactla.cpu.memory.packing import Tile
 from compactla.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block: str, known: bool, large: bool) -> Callable:
-    """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
+def factor_batch(block: str, fetched: bool, large: bool) -> Callable:
+    """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
-    What comes next is fetched side by side, or, where blocks are `large`, each as late as can be, as the nearest cache
-    would lose it again.
+    What comes next may be `fetched` ahead, if sizes are known: side by side, or, where blocks are `large`, each as late
+    as can be, as the nearest cache would lose it again.
     """
     width = lanes_of(block)
-    at_once, late = known and not large, known and large
+    at_once, late = fetched and not large, fetched and large
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
         lie = V, size, b, b, rs, cs
@@ -50,7 +50,7 @@ def factor_batch(block: str, known: bool, large: bool) -> Callable:
     return kernel
 
 
-def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy: str) -> Callable:
+def factor_watched_batch(block: str, column: str, swap: str, fetched: bool, policy: str) -> Callable:
     """Kernel that factors as `factor_batch` does, and watches pivots as `policy` says: see `lu_watched`.
 
     `column` is the form of what is kept of pivots, `swap` that of the columns of `swaps`. Where rows of D are swapped
@@ -82,7 +82,7 @@ def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy
                     if s > first:
                         # D <- D - E_before F_before
                         D_after = slot_at(diag, s + 1, v, lie, block)
-                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
+                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if fetched else ())
                     # Factor it, and swap the rows of what stands beside it.
                     lu_watched(D, S, W, used, info[p * V + v :], (s - first) * b, policy, tiny)
                     if pivoting:
@@ -99,14 +99,14 @@ def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy
     return kernel
 
 
-def solve_batch(block: str, column: str, swap: str, known: bool) -> Callable:
+def solve_batch(block: str, column: str, swap: str, fetched: bool) -> Callable:
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
     block row of `rhs` and `x` a slot's lane is, -1 for an unused lane, and `several` how many slots are moved at once
     from there on, see `load_rows`; 0 where an earlier slot's include it. `work` begins with zeros, then there is room
     for the numbers of unused lanes, then for the x of one pack. `swap` is the form of the columns of `swaps`, if rows
-    of the blocks of D were swapped, else "".
+    of the blocks of D were swapped, else "". Blocks may be `fetched` ahead, if sizes are known.
     """
     width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
@@ -133,7 +133,7 @@ def solve_batch(block: str, column: str, swap: str, known: bool) -> Callable:
                     if s > first:
                         E_before, X_before = slot_at(lower, s - p - 1, v, lie, block), x_of(s - first - 1)
                         E, D_after = slot_at(lower, s - p, v, lie, block), slot_at(diag, s + 1, v, lie, block)
-                        gemm(E_before, X_before, X, -1, 1, (D_after, E) if known else ())
+                        gemm(E_before, X_before, X, -1, 1, (D_after, E) if fetched else ())
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
                 # Backward: x <- x - F x_after
@@ -142,7 +142,7 @@ def solve_batch(block: str, column: str, swap: str, known: bool) -> Callable:
                     if s < last:
                         F, X_after = slot_at(upper, s - p, v, lie, block), x_of(s - first + 1)
                         F_before = slot_at(upper, s - p - 1, v, lie, block)
-                        gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
+                        gemm(F, X_after, X, -1, 1, (F_before,) if fetched else ())
                     if several[s]:
                         store_rows(X, rows[s * V + v :], x, work + unused, several[s])
 
