@@ -13,8 +13,8 @@ import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
+from benchmarks import record, report_plots, report_results
 from benchmarks import report as benchmarks_report
-from benchmarks import report_plots, report_results
 from compactla import routine
 
 pytestmark = pytest.mark.slow
@@ -294,6 +294,25 @@ def test_a_table_of_the_cpu(tmp_path):
     shown = {*texts((tmp_path / "box-heat-float64.svg").read_text())}
     compared = "times as fast as the fastest of NumPy, SciPy, PyTorch and MKL compact (orange: slower)"
     assert {"det", "2", compared} <= shown
+
+
+def test_benchmarks_in_one_process(tmp_path):
+    """Numbers of asv's benchmarks, without asv; of the two sizes one is wanted, and of the devices one is here."""
+    measured, pattern = tmp_path / "measured.json", r"^pack\.PackTraffic\.track_.*('numba:1'|opencl).*'float64', 3\)"
+    options = {"cwd": ROOT, "check": True, "env": {**os.environ, "COMPACTLA_DEVICES": "numba:1"}}
+    subprocess.run([sys.executable, "-m", "benchmarks.one_process", pattern, "--save", measured], **options)
+    found = json.loads(measured.read_text())
+    assert {*found} == {
+        f"pack.PackTraffic.track_{what}" for what in ("bandwidth", "fraction_of_bound", "fraction_spread")
+    }
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    describe(tmp_path, "box", cpu="Some CPU", os="Linux", ram="8 GB")
+    record.record_each(found, commit, "box", "3.12", tmp_path)
+    (machine,) = report_results.read_machines(tmp_path / "asv")
+    assert {key[1:] for key in machine.runs[0].values} == {("'numba:1'", "'float64'", "3")}
+    assert re.search(
+        r"^\| 3 \| \d+±\d+% \|$", benchmarks_report.pieces_of(machine)["fractions box numba:1"], re.MULTILINE
+    )
 
 
 UNKNOWN = "<!-- report: lines box cpu -->\n<!-- end -->\n"
