@@ -44,7 +44,7 @@ def record_each(found, commit, machine, python, folder=RESULTS):
 
     date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
     about = json.loads((folder / "asv" / machine / "machine.json").read_text())
-    known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
+    known = {name: what for name, what in about.items() if name != "version"} | {"python": python}  # as asv's own runs
     environment = f"existing-py{python}"
     file = folder / "asv" / machine / f"{commit[:8]}-{environment}.json"
     if file.is_file():

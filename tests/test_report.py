@@ -270,6 +270,10 @@ def test_results_of_the_past_belong_to_benchmarks():
             version, params = found[name]
             assert version == benchmark["version"], name
             assert all({*old} <= {*new} for old, new in zip(benchmark["params"], params, strict=True)), name
+    for file in (ROOT / "benchmarks" / "results" / "asv").glob("*/*-existing-*.json"):
+        about = json.loads((file.parent / "machine.json").read_text()) | {"python": file.stem.rpartition("py")[2]}
+        of_run = {"version": about["version"], **json.loads(file.read_text())["params"]}
+        assert of_run == about, f"asv draws a line of its own for the machine of {file.name}"
     for row in routine.names():
         assert {f"{row}.{row.capitalize()}{kind}" for kind in ("", "Speed", "InCache", "Overhead")} <= {
             name.rpartition(".")[0] for name in found
