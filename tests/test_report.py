@@ -13,9 +13,10 @@ import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-from benchmarks import record, report_plots, report_results
+from benchmarks import gallery, record, report_plots, report_results
 from benchmarks import report as benchmarks_report
 from compactla import routine
+from compactla.examples import beside
 
 pytestmark = pytest.mark.slow
 
@@ -298,6 +299,26 @@ def test_a_table_of_the_cpu(tmp_path):
     shown = {*texts((tmp_path / "box-heat-float64.svg").read_text())}
     compared = "times as fast as the fastest of NumPy (orange: slower)"
     assert {"det", "2", compared} <= shown
+
+
+def test_gains_of_examples(tmp_path, capsys):
+    """What an example prints of two ways becomes a row of a table."""
+    results = {"ours": lambda: None, "a's b": lambda: None}
+    beside.compare(results, rounds=2)
+    found = gallery.gains("heat", "something: 3 apart\n" + capsys.readouterr().out)
+    ((key, (milliseconds, ratio, spread)),) = found.items()
+    assert key == "heat | ours | a's b" and min(milliseconds, ratio) > 0 <= spread
+    describe(tmp_path, "box")
+    of_key = {"milliseconds": 1.5, "ratio": 20.0, "spread": 0.5}
+    write(
+        tmp_path,
+        "box",
+        NEW,
+        {f"gallery.Examples.track_{what}": {("heat | ours | NumPy",): x} for what, x in of_key.items()},
+    )
+    (machine,) = report_results.read_machines(tmp_path / "asv")
+    assert "\n| `heat` | ours | 1.50 | NumPy | 20.0±0.500 |\n" in benchmarks_report.pieces_of(machine)["gains box"]
+    assert "heat" in gallery.examples() and "beside" not in gallery.examples()
 
 
 def test_benchmarks_in_one_process(tmp_path):
