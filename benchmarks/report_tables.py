@@ -207,4 +207,4 @@ def gains(machine):
         ours, ratio, spread = (run.value(f"{name}{what}", compared) for what in ("milliseconds", "ratio", "spread"))
         example, way, other = compared.split(" | ")
         rows.append([f"`{example}`", way, number(ours), other, run.cell(f"{number(ratio)}±{number(spread)}")])
-    return table(machine, ["example", "compactla", "ms", "beside", "times as long"], sorted(rows), names=2)
+    return table(machine, ["example", "compactla's way", "ms", "compared with", "times as long"], sorted(rows), names=2)
