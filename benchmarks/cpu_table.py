@@ -20,6 +20,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 import scipy.linalg
+from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from compactla import linalg
 from compactla.bench import cases, timing, turns
@@ -219,6 +220,42 @@ def prepared(name, n, dtype):
     return (on_packs if name in PACKED else on_stacks)(name, n, dtype)
 
 
+class OnCPU(common.Once):
+    """A stack of matrices, or packs, in one thread of a CPU."""
+
+    params = (LIBRARIES, [*FUNCTIONS, *PACKED], DTYPES, ORDERS)
+    param_names = ("library", "function", "dtype", "n")
+
+    def setup(self, library, *parameters):
+        common.require("numba:1")
+        function, dtype, n = parameters
+        self.measured = self.once((function, n, dtype), measure)
+        if library not in self.measured["ns"]:
+            raise SkipNotImplemented(f"no {function} in {library}")
+
+    def track_time_per_matrix(self, library, *_):
+        return common.rounded(self.measured["ns"][library])
+
+    track_time_per_matrix.unit = "ns"
+
+    def of_ours(self, library, what):
+        if library != "compactla":
+            raise SkipNotImplemented("the bound is that of compactla")
+        return common.rounded(self.measured[what])
+
+    def track_fraction_of_bound(self, library, *_):
+        """Part of the speed that memory and arithmetic allow in the same seconds"""
+        return self.of_ours(library, "fraction")
+
+    track_fraction_of_bound.unit = "of the bound"
+
+    def track_fraction_spread(self, library, *_):
+        """Half the distance between its quartiles"""
+        return self.of_ours(library, "spread")
+
+    track_fraction_spread.unit = "of the bound"
+
+
 def table(functions, orders, end):
     """Print what is measured, and return it, by function, dtype and order; nothing more is begun after `end`."""
     found = {}
@@ -248,10 +285,9 @@ def recorded(found, machine, folder):
     def of_ours(what):
         return lambda library, *key: found[key][what] if key in found and library == "compactla" else None
 
-    names, orders = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 2))
     values = {"track_time_per_matrix": time_of, "track_fraction_of_bound": of_ours("fraction")}
     values["track_fraction_spread"] = of_ours("spread")
-    record_here("cpu_table.OnCPU", [LIBRARIES, names, DTYPES, orders], values, machine, folder)
+    record_here("cpu_table.OnCPU", OnCPU.params, values, machine, folder)
 
 
 def main():

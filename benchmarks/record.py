@@ -26,23 +26,35 @@ def record(benchmark, params, values, commit, machine, python, folder=RESULTS):
     commit, machine, python : str
         The commit that was measured, a machine that asv knows, and the version of Python.
     """
+    numbers = {
+        f"{benchmark}.{name}": {
+            "params": [[repr(x) for x in column] for column in params],
+            "numbers": [value(*key) for key in product(*params)],
+            "version": common.Benchmark.version,
+        }
+        for name, value in values.items()
+    }
+    record_each(numbers, commit, machine, python, folder)
+
+
+def record_each(found, commit, machine, python, folder=RESULTS):
+    """As `record`, for benchmarks that have parameters, numbers (or None) and versions of their own, by full name."""
     from asv.results import Results
     from asv.runner import BenchmarkResult
 
     date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
     about = json.loads((folder / "asv" / machine / "machine.json").read_text())
-    known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
+    known = {name: what for name, what in about.items() if name != "version"} | {"python": python}  # as asv's own runs
     environment = f"existing-py{python}"
     file = folder / "asv" / machine / f"{commit[:8]}-{environment}.json"
     if file.is_file():
         results = Results.load(str(file))
     else:
         results = Results(known, {}, commit, date, python, environment, {})
-    for name, value in values.items():
-        found = [value(*key) for key in product(*params)]
-        numbers, none = [nan if x is None else common.rounded(x) for x in found], [None] * len(found)
-        described = {"name": f"{benchmark}.{name}", "version": common.Benchmark.version}
-        described["params"] = [[repr(x) for x in column] for column in params]
+    for name, measured in found.items():
+        numbers = [nan if x is None else common.rounded(x) for x in measured["numbers"]]
+        none = [None] * len(numbers)
+        described = {"name": name, "version": measured["version"], "params": measured["params"]}
         results.add_result(described, BenchmarkResult(numbers, none, none, 0, "", None))
     results.save(str(folder / "asv"))
 

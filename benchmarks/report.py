@@ -38,6 +38,7 @@ TITLES = {
     "lines": "Lines of 128 blocks on",
     "stacks": "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in",
     "preconditioner": "The line preconditioner, compared with SuperLU and PyAMG",
+    "gains": "What the examples gain",
     "weak scaling": "The line preconditioner in PETSc, on more ranks",
     "network": "What two ranks of PETSc take to talk",
     "scaling model": "A model of the line preconditioner on many ranks: efficiency",
@@ -57,6 +58,7 @@ def pieces_of(machine):
     for dtype in ("float64", "float32"):
         pieces[f"stacks {name} {dtype}"] = report_tables.stacks(machine, dtype)
     pieces[f"preconditioner {name}"] = report_tables.preconditioner(machine)
+    pieces[f"gains {name}"] = report_tables.gains(machine)
     pieces |= {f"{piece} {name}": make(machine) for piece, make in report_scaling.PIECES.items()}
     return {piece: text for piece, text in pieces.items() if text}
 

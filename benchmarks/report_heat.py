@@ -3,11 +3,13 @@
 import ast
 from math import log10, nan
 
+from .report_results import STACKS
+
 SCALES = {  # of a map: its title, colours, and values at their ends
     "of_bound": ("per cent of the bound, max(bytes / bandwidth, flops / peak)", "YlGnBu", (0, 1)),
     "ratio": ("times as fast as the fastest of {} (orange: slower)", "PuOr", (-2, 2)),
 }
-OTHERS = {"torch_linalg.OnGPU": "PyTorch, CuPy and JAX", "cpu_table.OnCPU": "NumPy, SciPy, PyTorch and MKL compact"}
+NAMES = {"torch": "PyTorch", "cupy": "CuPy", "jax": "JAX", "numpy": "NumPy", "scipy": "SciPy", "mkl": "MKL compact"}
 
 
 def functions(machine, dtype):
@@ -33,6 +35,14 @@ def ratio(machine, function, dtype, n):
     return log10(times), ">999" if times > 999 else f"{times:.0f}" if times > 9.95 else f"{times:.1f}"
 
 
+def compared_with(machine):
+    """Words for the other libraries that were measured."""
+    time = f"{machine.stacks()}.track_time_per_matrix"
+    there = {key[1] for run in machine.runs for key in run.values if key[0] == time}
+    names = [NAMES[library] for library in STACKS[machine.stacks()] if repr(library) in there]
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def heat(machine, dtype):
     """Two maps, one above the other: fractions of the bound, and ratios to the fastest other library."""
     from matplotlib.figure import Figure
@@ -40,7 +50,7 @@ def heat(machine, dtype):
     names = functions(machine, dtype)
     if not names:
         return None
-    sizes, others = machine.sizes(f"{machine.stacks()}.track_time_per_matrix"), OTHERS[machine.stacks()]
+    sizes = machine.sizes(f"{machine.stacks()}.track_time_per_matrix")
     figure = Figure(figsize=(8, 0.5 * len(names) + 1.5), layout="constrained")
     grid = figure.subplots(2, 1, sharex=True)
     for axes, entry, (title, colours, ends) in zip(grid, (of_bound, ratio), SCALES.values(), strict=True):
@@ -58,7 +68,7 @@ def heat(machine, dtype):
                 axes.text(
                     column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=8, color="w" if dark else "0.1"
                 )
-        axes.set_title(title.format(others), fontsize=9)
+        axes.set_title(title.format(compared_with(machine)), fontsize=9)
         axes.set_yticks([row + 0.5 for row in range(len(names))], names)
         axes.set_xticks([column + 0.5 for column in range(len(sizes))], sizes)
         axes.tick_params(length=0)

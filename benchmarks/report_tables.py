@@ -195,3 +195,16 @@ def preconditioner(machine):
         rows.append([what, "PyAMG, a sweep", "", "", sweep, "", ""])
     head = ["matrix", "device", "set up", "new values", "apply", "iterations", "peak memory"]
     return table(machine, head, rows, names=2)
+
+
+def gains(machine):
+    """Times of examples, and of what they are compared with."""
+    name = "gallery.Examples.track_"
+    rows = []
+    for key in dict.fromkeys(key[1] for run in machine.runs for key in run.values if key[0] == f"{name}ratio"):
+        compared = ast.literal_eval(key)
+        run = machine.newest(f"{name}ratio", compared)
+        ours, ratio, spread = (run.value(f"{name}{what}", compared) for what in ("milliseconds", "ratio", "spread"))
+        example, way, other = compared.split(" | ")
+        rows.append([f"`{example}`", way, number(ours), other, run.cell(f"{number(ratio)}±{number(spread)}")])
+    return table(machine, ["example", "compactla's way", "ms", "compared with", "times as long"], sorted(rows), names=2)

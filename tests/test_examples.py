@@ -9,6 +9,7 @@ import pytest
 import compactla
 from compactla.examples import (
     bicgstab_opencl,
+    channel,
     hot_wall,
     ignition,
     kabsch,
@@ -22,37 +23,37 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def channel():
-    return hot_wall.Channel(7, 9)
+def flow():
+    return channel.Channel(7, 9)
 
 
-def test_grid(channel):
-    heights = np.diff(channel.y)
+def test_grid(flow):
+    heights = np.diff(flow.y)
     np.testing.assert_allclose(heights[1:] / heights[:-1], heights[1] / heights[0])
-    assert heights[0] < hot_wall.HEIGHT / 500 and np.isclose(channel.y[-1], hot_wall.HEIGHT)
+    assert heights[0] < channel.HEIGHT / 500 and np.isclose(flow.y[-1], channel.HEIGHT)
 
 
-def test_transport(channel):
+def test_transport(flow):
     """A steady mixture as it flows in, but for the heat from the wall; without loss where it does not flow out."""
-    q = np.tile(hot_wall.INFLOW, (63, 1))
-    change = (channel.transport @ q.ravel()).reshape(-1, 3) - channel.source
+    q = np.tile(channel.INFLOW, (63, 1))
+    change = (flow.transport @ q.ravel()).reshape(-1, 3) - flow.source
     np.testing.assert_allclose(change[:, :2], 0, atol=1e-9)
     heated = change[:, 2].reshape(7, 9) < -1e-9
     assert heated[:, 0].tolist() == [False, *[True] * 6] and not heated[:, 1:].any()
-    curved = channel.y**2
-    bent = hot_wall.diffusion(channel.y) @ ((curved[1:] + curved[:-1]) / 2)
-    volume = np.diff(channel.y)
+    curved = flow.y**2
+    bent = channel.diffusion(flow.y) @ ((curved[1:] + curved[:-1]) / 2)
+    volume = np.diff(flow.y)
     assert abs(volume @ bent) < 1e-9 * (volume @ abs(bent))
 
 
-def test_jacobian(channel, rng):
+def test_jacobian(flow, rng):
     q, before, direction = rng.random((3, 63, 3))
     step, dt = 1e-6, 0.1
-    ahead, behind = (channel.residual(q + s * direction, before, dt) for s in (step, -step))
-    slope = (channel.jacobian(q, dt) @ direction.ravel()).reshape(-1, 3)
+    ahead, behind = (flow.residual(q + s * direction, before, dt) for s in (step, -step))
+    slope = (flow.jacobian(q, dt) @ direction.ravel()).reshape(-1, 3)
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6 * abs(slope).max())
-    pattern = channel.jacobian(before, dt)
-    assert np.array_equal(pattern.indices, channel.transport.indices)
+    pattern = flow.jacobian(before, dt)
+    assert np.array_equal(pattern.indices, flow.transport.indices)
 
 
 def test_hot_wall(capsys, tmp_path, monkeypatch):

@@ -13,9 +13,10 @@ import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
+from benchmarks import gallery, record, report_plots, report_results
 from benchmarks import report as benchmarks_report
-from benchmarks import report_plots, report_results
 from compactla import routine
+from compactla.examples import beside
 
 pytestmark = pytest.mark.slow
 
@@ -270,6 +271,10 @@ def test_results_of_the_past_belong_to_benchmarks():
             version, params = found[name]
             assert version == benchmark["version"], name
             assert all({*old} <= {*new} for old, new in zip(benchmark["params"], params, strict=True)), name
+    for file in (ROOT / "benchmarks" / "results" / "asv").glob("*/*-existing-*.json"):
+        about = json.loads((file.parent / "machine.json").read_text()) | {"python": file.stem.rpartition("py")[2]}
+        of_run = {"version": about["version"], **json.loads(file.read_text())["params"]}
+        assert of_run == about, f"asv draws a line of its own for the machine of {file.name}"
     for row in routine.names():
         assert {f"{row}.{row.capitalize()}{kind}" for kind in ("", "Speed", "InCache", "Overhead")} <= {
             name.rpartition(".")[0] for name in found
@@ -292,8 +297,47 @@ def test_a_table_of_the_cpu(tmp_path):
     drawn = report_plots.draw(machine, tmp_path)
     assert drawn.keys() == {"heat-float64", "heat-float32"}
     shown = {*texts((tmp_path / "box-heat-float64.svg").read_text())}
-    compared = "times as fast as the fastest of NumPy, SciPy, PyTorch and MKL compact (orange: slower)"
+    compared = "times as fast as the fastest of NumPy (orange: slower)"
     assert {"det", "2", compared} <= shown
+
+
+def test_gains_of_examples(tmp_path, capsys):
+    """What an example prints of two ways becomes a row of a table."""
+    results = {"ours": lambda: None, "a's b": lambda: None}
+    beside.compare(results, rounds=2)
+    found = gallery.gains("heat", "something: 3 apart\n" + capsys.readouterr().out)
+    ((key, (milliseconds, ratio, spread)),) = found.items()
+    assert key == "heat | ours | a's b" and min(milliseconds, ratio) > 0 <= spread
+    describe(tmp_path, "box")
+    of_key = {"milliseconds": 1.5, "ratio": 20.0, "spread": 0.5}
+    write(
+        tmp_path,
+        "box",
+        NEW,
+        {f"gallery.Examples.track_{what}": {("heat | ours | NumPy",): x} for what, x in of_key.items()},
+    )
+    (machine,) = report_results.read_machines(tmp_path / "asv")
+    assert "\n| `heat` | ours | 1.50 | NumPy | 20.0±0.500 |\n" in benchmarks_report.pieces_of(machine)["gains box"]
+    assert "heat" in gallery.examples() and "beside" not in gallery.examples()
+
+
+def test_benchmarks_in_one_process(tmp_path):
+    """Numbers of asv's benchmarks, without asv; of the two sizes one is wanted, and of the devices one is here."""
+    measured, pattern = tmp_path / "measured.json", r"^pack\.PackTraffic\.track_.*('numba:1'|opencl).*'float64', 3\)"
+    options = {"cwd": ROOT, "check": True, "env": {**os.environ, "COMPACTLA_DEVICES": "numba:1"}}
+    subprocess.run([sys.executable, "-m", "benchmarks.one_process", pattern, "--save", measured], **options)
+    found = json.loads(measured.read_text())
+    assert {*found} == {
+        f"pack.PackTraffic.track_{what}" for what in ("bandwidth", "fraction_of_bound", "fraction_spread")
+    }
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    describe(tmp_path, "box", cpu="Some CPU", os="Linux", ram="8 GB")
+    record.record_each(found, commit, "box", "3.12", tmp_path)
+    (machine,) = report_results.read_machines(tmp_path / "asv")
+    assert {key[1:] for key in machine.runs[0].values} == {("'numba:1'", "'float64'", "3")}
+    assert re.search(
+        r"^\| 3 \| \d+±\d+% \|$", benchmarks_report.pieces_of(machine)["fractions box numba:1"], re.MULTILINE
+    )
 
 
 UNKNOWN = "<!-- report: lines box cpu -->\n<!-- end -->\n"

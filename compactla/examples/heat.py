@@ -6,7 +6,8 @@ is implicit along one axis in the first half of a step and along the other in th
     (I + dt/2 X) u* = (I - dt/2 Y) u,    (I + dt/2 Y) u' = (I - dt/2 X) u*
 
 with X and Y the differences along the axes, so that there are tridiagonal systems only: one for each row of the field,
-then one for each column. They do not change, and are factored once. `Tridiag` takes the axis, and solves in place.
+then one for each column. They do not change, and are factored once. `Tridiag` takes the axis, and solves in place: the
+second half of a step is the first one on the transposed view of the field.
 """
 
 from functools import partial
@@ -25,34 +26,31 @@ def plate(nx, ny, rng, count=30):
     return conductivity
 
 
-def implicit(k, axis):
-    """The diagonals of I + X, for conductivities k between neighbours: nothing goes through the edges."""
-    low, high = np.zeros((2, 2, 2), int)
-    low[axis, 0] = high[axis, 1] = 1
-    return -k, 1 + np.pad(k, low) + np.pad(k, high), -k
+def implicit(k):
+    """The diagonals of I + X along the first axis, of conductivities between neighbours: nothing leaves the edges."""
+    flows = np.pad(k, ((1, 1), (0, 0)))
+    return -k, 1 + flows[1:] + flows[:-1], -k
 
 
-def explicit(k, axis, u):
+def explicit(k, u):
     """(I - X) u."""
-    return u + np.diff(k * np.diff(u, axis=axis), axis=axis, prepend=0, append=0)
+    return u + np.diff(k * np.diff(u, axis=0), axis=0, prepend=0, append=0)
 
 
 def half_steps(conductivity, dt):
-    """For each axis, conductivities between neighbours, the lesser of both, and the system along it, factored."""
+    """For each axis, dt/2 times the lesser conductivity of neighbours along it, and the system, factored."""
     parts = []
-    for axis in (0, 1):
-        c = np.moveaxis(conductivity, axis, 0)
-        k = dt / 2 * np.moveaxis(np.minimum(c[1:], c[:-1]), 0, axis)
-        system = cla.Tridiag(*implicit(k, axis), pivoting=False, axis=axis)
-        system.factor()
-        parts.append((k, system))
+    for c in (conductivity, conductivity.T):
+        k = dt / 2 * np.minimum(c[1:], c[:-1])
+        parts.append((k, cla.Tridiag(*implicit(k), pivoting=False, axis=0)))
+        parts[-1][1].factor()
     return parts
 
 
 def step(u, parts):
-    for axis, (_, system) in enumerate(parts):
-        u = explicit(parts[1 - axis][0], 1 - axis, u)
-        system.solve(u, axis=axis, out=u)
+    for (k, _), (_, system) in (parts[::-1], parts):
+        u = explicit(k, u.T).T
+        u = system.solve(u, axis=0, out=u).T
     return u
 
 
@@ -78,12 +76,11 @@ def main(argv=None):
     for _ in range(args.steps):
         u = step(u, parts)
     print(f"after {args.steps} steps, heat is kept to {abs(u.sum() / heat - 1):.0e}")
-    for axis, (k, system) in enumerate(parts):  # Thomas' algorithm gets arrays that are turned already
-        turned = [np.moveaxis(a, axis, 0).copy() for a in (*implicit(k, axis), u)]
-        ours = f"sweep along axis {axis}"
-        ways = {ours: partial(system.solve, u, axis=axis), "Thomas' algorithm in NumPy": partial(thomas, *turned)}
-        x, y = compare(ways)[0].values()
-        print(f"they are {abs(np.moveaxis(x, axis, 0) - y).max():.0e} apart")
+    for axis, (field, (k, system)) in enumerate(zip((u, u.T), parts, strict=True)):
+        turned = [a.copy() for a in (*implicit(k), field)]  # Thomas' algorithm gets arrays in the order that suits it
+        ways = {f"sweep along axis {axis}": partial(system.solve, field, axis=0)}
+        x, y = compare(ways | {"Thomas' algorithm in NumPy": partial(thomas, *turned)})[0].values()
+        print(f"they are {abs(x - y).max():.0e} apart")
     if args.plot:
         with drawing(args.plot, columns=1) as (figure, axes):
             field = np.where(conductivity < 1, np.nan, u).T

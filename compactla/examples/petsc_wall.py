@@ -11,7 +11,7 @@ from functools import partial
 from petsc4py import PETSc
 
 from compactla.examples.beside import arguments, compare, draw_residuals, drawing
-from compactla.examples.hot_wall import first_system
+from compactla.examples.channel import first_system
 from compactla.petsc import LinePC
 
 

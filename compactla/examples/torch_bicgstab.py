@@ -11,7 +11,7 @@ import torch
 
 import compactla as cla
 from compactla.examples.beside import arguments, compare, draw_residuals, drawing
-from compactla.examples.hot_wall import first_system
+from compactla.examples.channel import first_system
 
 
 def bicgstab(A, b, precondition, rtol=1e-8, maxiter=200):

@@ -52,7 +52,7 @@ def factor(code: Code, packs: Sequence[tuple[Elements, Elements]], count: IntOrI
 
 @routine
 def geqrf(code, A, tau, ahead=()):
-    """A <- R, and reflectors H_1 .. H_k below it with Q = H_1 .. H_k, A = Q R, for the V matrices of a pack.
+    """A <- R, and below it the reflectors whose product is Q, where A = Q R, for the V matrices of a pack.
 
     Parameters
     ----------
