@@ -10,7 +10,8 @@ import numpy as np
 from numba import carray, types
 
 from compactla.cpu.compile import compiled_once
-from compactla.cpu.threads.pool import BOX, hand_out, pointer
+from compactla.cpu.emit.numba_words import pointer
+from compactla.cpu.threads.pool import hand_out
 from compactla.types import Array
 
 # Words of the kernels of `compactla.cpu.krylov` that a step changes.
@@ -101,7 +102,6 @@ def arnoldi_batch(parts: int) -> Callable:
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, sums, factors, products,
         columns, whole, rotations, rhs, m, j, passes, scale, eps, out
     ):  # fmt: skip
-        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         P, C = carray(pointer(products), (m, m), wide), carray(pointer(columns), (m, m), wide)
         U = carray(pointer(whole), (m, m + 1), wide)
@@ -115,7 +115,7 @@ def arnoldi_batch(parts: int) -> Callable:
         span[0], span[1], span[2], span[3] = count, 0, 1, count
         for _ in range(max(passes, 1)):
             carray(pointer(dots_words), OF_DOTS, real)[SCALE] = scale
-            hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+            hand_out(boxes, helpers, server, threads, dots, hi, 0, dots_words, 0)
             for k in range(2):
                 for i in range(count):
                     found[k, i] = 0
@@ -127,7 +127,7 @@ def arnoldi_batch(parts: int) -> Callable:
             h = subtract(P, C[j], j, found, passes == 0)
             for i in range(count):
                 F[1 + i] = h[i]
-            hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+            hand_out(boxes, helpers, server, threads, combine, hi, 0, combine_words, 0)
             square, scale = 0.0, 1.0
             for c in range(hi):
                 square += T[c, 0]

@@ -15,7 +15,8 @@ from numba.extending import register_jitable
 
 from compactla.cpu.arnoldi import COUNT, FIRST, MADE, OF_COMBINE, OF_DOTS, OTHER, OTHERS, SCALE, SPANS, STRIDE, rotate
 from compactla.cpu.compile import compiled_once
-from compactla.cpu.threads.pool import BOX, hand_out, pointer
+from compactla.cpu.emit.numba_words import pointer
+from compactla.cpu.threads.pool import hand_out
 from compactla.types import Array
 
 SOME = 4  # steps at most
@@ -34,11 +35,10 @@ def shift_batch(parts: int) -> Callable:
     def kernel(
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, sums, factors, row, out
     ):
-        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         D[FIRST], D[STRIDE], D[COUNT], D[OTHER], D[OTHERS] = row, 1, 2, row + 1, 1
         carray(pointer(dots_words), OF_DOTS, real)[SCALE] = 1.0
-        hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+        hand_out(boxes, helpers, server, threads, dots, hi, 0, dots_words, 0)
         S = carray(pointer(sums), (hi, parts, 2), real)
         along, imaginary, square = 0.0, 0.0, 0.0
         for c in range(hi):
@@ -56,7 +56,7 @@ def shift_batch(parts: int) -> Callable:
         E[MADE] = 1
         span = carray(pointer(E[SPANS]), 4, word)
         span[0], span[1], span[2], span[3] = row + 1, row, 1, 1
-        hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+        hand_out(boxes, helpers, server, threads, combine, hi, 0, combine_words, 0)
 
     return kernel
 
@@ -147,7 +147,6 @@ def steps_batch(parts: int) -> Callable:
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, reduce, reduce_words, sums,
         factors, columns, whole, rotations, rhs, shifts, m, j, some, passes, eps, loss, out
     ):  # fmt: skip
-        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         K, count = carray(pointer(reduce_words), OF_REDUCE, word), j + 1
         T, L = carray(pointer(columns), (m, m), wide), carray(pointer(shifts), (SOME, 2), wide)
@@ -160,14 +159,14 @@ def steps_batch(parts: int) -> Callable:
         K[BEFORE], K[AFTER] = count, some
         F, steps, further = carray(pointer(factors), (some, count), wide), 0, 0.0
         for turn in range(2):
-            hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+            hand_out(boxes, helpers, server, threads, dots, hi, 0, dots_words, 0)
             S = carray(pointer(sums), (hi, some, parts, count), real)
             add_up(S, F)
             for s in range(some):
                 for i in range(count):
                     C[s, i] = C[s, i] + F[s, i] if turn else F[s, i]
                     F[s, i] = -F[s, i]
-            hand_out(B, server, threads, reduce, hi, equal, reduce_words, 0)
+            hand_out(boxes, helpers, server, threads, reduce, hi, 0, reduce_words, 0)
             Q = carray(pointer(sums), (hi, some, parts, some), real)
             add_up(Q, G)
             steps, cancelled = triangle(G, C, R, eps)
@@ -186,7 +185,7 @@ def steps_batch(parts: int) -> Callable:
                 H[place + 1 + t] = -R[t, s] / R[s, s]
             place += s + 1
         E[MADE] = steps
-        hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+        hand_out(boxes, helpers, server, threads, combine, hi, 0, combine_words, 0)
         # the columns
         h = np.empty(m + 1, number)
         for s in range(steps):

@@ -15,8 +15,8 @@ from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import parts
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import at, form
+from compactla.cpu.emit.numba_words import pointer
 from compactla.cpu.kernels.rows import add_rows, products
-from compactla.cpu.threads.pool import pointer
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart
 SUMS = np.dtype(np.float64)
