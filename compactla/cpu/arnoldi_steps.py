@@ -6,16 +6,26 @@ for several steps. What A would have made of the orthogonal vectors follows, as 
 A is linear. Hoemmen calls such methods communication-avoiding.
 """
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 from numba import carray, types
-from numba.extending import register_jitable
 
-from compactla.cpu.arnoldi import COUNT, FIRST, MADE, OF_COMBINE, OF_DOTS, OTHER, OTHERS, SCALE, SPANS, STRIDE, rotate
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.arnoldi import (
+    COUNT,
+    FIRST,
+    MADE,
+    OF_COMBINE,
+    OF_DOTS,
+    OTHER,
+    OTHERS,
+    SCALE,
+    SPANS,
+    STRIDE,
+    rotate_column,
+)
 from compactla.cpu.emit.numba_words import pointer
+from compactla.cpu.late import part
 from compactla.cpu.threads.pool import hand_out
 from compactla.types import Array
 
@@ -61,7 +71,7 @@ def shift_batch(parts: int) -> Callable:
     return kernel
 
 
-@functools.partial(compiled_once, error_model="numpy")
+@part
 def triangle(G: Array, C: Array, R: Array, eps: float) -> tuple[int, float]:
     """R <- the triangle whose square is G, the products of vectors with what they were made of in the rows of C.
 
@@ -91,7 +101,7 @@ def triangle(G: Array, C: Array, R: Array, eps: float) -> tuple[int, float]:
     return some, cancelled
 
 
-@functools.partial(compiled_once, error_model="numpy")
+@part
 def column(
     whole: Array, C: Array, R: Array, shifts: Array, j: int, i: int, h: Array
 ) -> float:  # fmt: skip
@@ -126,12 +136,12 @@ def steps_batch(parts: int) -> Callable:
     those of the arrays of a `Hessenberg` of m columns, and of its shifts; the numbers j and `some`; how often vectors
     are made orthogonal, at least; eps; where the largest product of two vectors is, as far as is known, which decides
     whether that is done again; and where norms of residuals go, and behind them how many steps there are, and what
-    `rotate` returns.
+    `rotate_column` returns.
     """
     wide, real, word = types.complex128 if parts == 2 else types.float64, types.float64, types.int64
     number = np.complex128 if parts == 2 else np.float64
 
-    @register_jitable
+    @part
     def add_up(pieces, sums):
         """Sums <- those of all pieces."""
         for s in range(pieces.shape[1]):
@@ -192,7 +202,7 @@ def steps_batch(parts: int) -> Callable:
             below = column(U, C, R, L, j, s, h)
             for k in range(count + s):
                 T[j + s, k] = h[k]
-            kept, result[s] = rotate(T, U, A, b, j + s, below, eps)
+            kept, result[s] = rotate_column(T, U, A, b, j + s, below, eps)
             if kept < 2:
                 steps = s + 1
                 break
