@@ -46,6 +46,8 @@ LOADED, COMPILED = "gemm True\n", "gemm False\n"
 SYMBOLIC = """
 import numpy as np
 import scipy.sparse
+from compactla.cpu import late
+late.ENOUGH = 0
 from compactla.lines import extraction as lines
 M = scipy.sparse.eye_array(6, format="csr")
 for index in (np.int32, np.int64):
@@ -53,7 +55,7 @@ for index in (np.int32, np.int64):
     rows = np.array([[1], [0]])
     places = lines.Extraction(M, 3).find(rows, rows, -2)
     assert (places[0, range(3), range(3), 0] == [3, 4, 5]).all()
-stats = lines._find_blocks.stats
+stats = lines._find_blocks.compiled.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

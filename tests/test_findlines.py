@@ -9,6 +9,9 @@ from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import compactla as cla
 from cases import in_turns
+from compactla.cpu.late import CompiledLate
+from compactla.lines import chords as chords_of
+from compactla.lines import couplings, extraction, relaxation, walking
 from stretched_grids import GRIDS, hexahedra
 from systems import STORED, convection_diffusion, pack_lines, scattered
 
@@ -506,3 +509,33 @@ GOOD = scipy.sparse.csr_array(np.ones((6, 6)))
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         cla.find_lines(**({"M": GOOD, "block_size": 2} | arguments))
+
+
+LATE = [x for module in (walking, couplings, chords_of, extraction, relaxation) for x in vars(module).values()]
+LATE = [x for x in LATE if isinstance(x, CompiledLate)]
+
+
+@pytest.mark.parametrize("dtype", "fdD")
+def test_small_matrices_are_not_compiled_for(dtype, monkeypatch):
+    """Python finds the same lines, chords, colours and blocks in them as compiled code; not where they are complex."""
+    M, _ = with_wells(2, 0.5)
+    C = scipy.sparse.kron(column_with_a_chord(0.1, 0.1), np.eye(2), format="bsr")
+    M, C, x = M.astype(dtype), C.astype(dtype), np.sin(np.arange(M.shape[0]))
+
+    def refused(*args):
+        raise AssertionError("this way must not be taken")
+
+    found = []
+    for left, way in (1 << 40, "compiled"), (0, "function"):
+        for f in LATE:
+            monkeypatch.setattr(f, "left", left)
+            if dtype != "D":
+                monkeypatch.setattr(f, way, refused)
+        lines = cla.find_lines(M)
+        with pytest.warns(UserWarning, match="chords") as warnings:
+            cla.LinePreconditioner(C, [range(8)])
+        S = cla.LineRelaxation(M, lines, scheme="symmetric")
+        found.append((as_lists(lines), str(warnings[0].message), (S @ x.astype(dtype)).tolist()))
+        monkeypatch.undo()
+    assert found[0] == found[1]
+    assert len(LATE) >= 10

@@ -216,8 +216,8 @@ def test_a_call_ends_when_all_its_threads_have(seven, interruptible, work):
         sharing.share(work, 1e9, (0, 3, rounds, done))
         timer.join()
     assert np.array_equal(done, [rounds // 2] * 3)
-    assert np.array_equal(sharing.boxes[:, THERE], [1, 1, 0, 0, 0, 0])
-    assert not sharing.boxes[:, TAKEN].any()
+    assert np.array_equal(sharing.boxes[:, THERE // 8], [1, 1, 0, 0, 0, 0])
+    assert not sharing.boxes[:, TAKEN // 8].any()
 
 
 def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
@@ -231,7 +231,7 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
     with ThreadPoolExecutor(5) as users:
         list(users.map(call, range(5)))
     assert (done == 50 * 500).all()
-    assert not sharing.boxes[:, TAKEN].any()
+    assert not sharing.boxes[:, TAKEN // 8].any()
 
 
 @pytest.mark.parametrize("done", [np.zeros(6, np.int32), np.zeros(12, np.int64)[::2], np.zeros(6)])

@@ -6,7 +6,8 @@ import numba
 
 from compactla.calls.launch import Recording
 from compactla.cpu import run
-from compactla.cpu.threads.pool import call, words_of
+from compactla.cpu.emit.numba_words import call
+from compactla.cpu.threads.pool import words_of
 
 
 def rounds_of(case):

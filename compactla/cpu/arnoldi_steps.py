@@ -6,16 +6,27 @@ for several steps. What A would have made of the orthogonal vectors follows, as 
 A is linear. Hoemmen calls such methods communication-avoiding.
 """
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 from numba import carray, types
-from numba.extending import register_jitable
 
-from compactla.cpu.arnoldi import COUNT, FIRST, MADE, OF_COMBINE, OF_DOTS, OTHER, OTHERS, SCALE, SPANS, STRIDE, rotate
-from compactla.cpu.compile import compiled_once
-from compactla.cpu.threads.pool import BOX, hand_out, pointer
+from compactla.cpu.arnoldi import (
+    COUNT,
+    FIRST,
+    MADE,
+    OF_COMBINE,
+    OF_DOTS,
+    OTHER,
+    OTHERS,
+    SCALE,
+    SPANS,
+    STRIDE,
+    rotate_column,
+)
+from compactla.cpu.emit.numba_words import pointer
+from compactla.cpu.late import part
+from compactla.cpu.threads.pool import hand_out
 from compactla.types import Array
 
 SOME = 4  # steps at most
@@ -34,11 +45,10 @@ def shift_batch(parts: int) -> Callable:
     def kernel(
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, sums, factors, row, out
     ):
-        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         D[FIRST], D[STRIDE], D[COUNT], D[OTHER], D[OTHERS] = row, 1, 2, row + 1, 1
         carray(pointer(dots_words), OF_DOTS, real)[SCALE] = 1.0
-        hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+        hand_out(boxes, helpers, server, threads, dots, hi, 0, dots_words, 0)
         S = carray(pointer(sums), (hi, parts, 2), real)
         along, imaginary, square = 0.0, 0.0, 0.0
         for c in range(hi):
@@ -56,12 +66,12 @@ def shift_batch(parts: int) -> Callable:
         E[MADE] = 1
         span = carray(pointer(E[SPANS]), 4, word)
         span[0], span[1], span[2], span[3] = row + 1, row, 1, 1
-        hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+        hand_out(boxes, helpers, server, threads, combine, hi, 0, combine_words, 0)
 
     return kernel
 
 
-@functools.partial(compiled_once, error_model="numpy")
+@part
 def triangle(G: Array, C: Array, R: Array, eps: float) -> tuple[int, float]:
     """R <- the triangle whose square is G, the products of vectors with what they were made of in the rows of C.
 
@@ -91,7 +101,7 @@ def triangle(G: Array, C: Array, R: Array, eps: float) -> tuple[int, float]:
     return some, cancelled
 
 
-@functools.partial(compiled_once, error_model="numpy")
+@part
 def column(
     whole: Array, C: Array, R: Array, shifts: Array, j: int, i: int, h: Array
 ) -> float:  # fmt: skip
@@ -126,12 +136,12 @@ def steps_batch(parts: int) -> Callable:
     those of the arrays of a `Hessenberg` of m columns, and of its shifts; the numbers j and `some`; how often vectors
     are made orthogonal, at least; eps; where the largest product of two vectors is, as far as is known, which decides
     whether that is done again; and where norms of residuals go, and behind them how many steps there are, and what
-    `rotate` returns.
+    `rotate_column` returns.
     """
     wide, real, word = types.complex128 if parts == 2 else types.float64, types.float64, types.int64
     number = np.complex128 if parts == 2 else np.float64
 
-    @register_jitable
+    @part
     def add_up(pieces, sums):
         """Sums <- those of all pieces."""
         for s in range(pieces.shape[1]):
@@ -147,7 +157,6 @@ def steps_batch(parts: int) -> Callable:
         lo, hi, boxes, helpers, server, threads, dots, dots_words, combine, combine_words, reduce, reduce_words, sums,
         factors, columns, whole, rotations, rhs, shifts, m, j, some, passes, eps, loss, out
     ):  # fmt: skip
-        B, equal = carray(pointer(boxes), (helpers, BOX), word), np.empty(0, np.int64)
         D, E = carray(pointer(dots_words), OF_DOTS, word), carray(pointer(combine_words), OF_COMBINE, word)
         K, count = carray(pointer(reduce_words), OF_REDUCE, word), j + 1
         T, L = carray(pointer(columns), (m, m), wide), carray(pointer(shifts), (SOME, 2), wide)
@@ -160,14 +169,14 @@ def steps_batch(parts: int) -> Callable:
         K[BEFORE], K[AFTER] = count, some
         F, steps, further = carray(pointer(factors), (some, count), wide), 0, 0.0
         for turn in range(2):
-            hand_out(B, server, threads, dots, hi, equal, dots_words, 0)
+            hand_out(boxes, helpers, server, threads, dots, hi, 0, dots_words, 0)
             S = carray(pointer(sums), (hi, some, parts, count), real)
             add_up(S, F)
             for s in range(some):
                 for i in range(count):
                     C[s, i] = C[s, i] + F[s, i] if turn else F[s, i]
                     F[s, i] = -F[s, i]
-            hand_out(B, server, threads, reduce, hi, equal, reduce_words, 0)
+            hand_out(boxes, helpers, server, threads, reduce, hi, 0, reduce_words, 0)
             Q = carray(pointer(sums), (hi, some, parts, some), real)
             add_up(Q, G)
             steps, cancelled = triangle(G, C, R, eps)
@@ -186,14 +195,14 @@ def steps_batch(parts: int) -> Callable:
                 H[place + 1 + t] = -R[t, s] / R[s, s]
             place += s + 1
         E[MADE] = steps
-        hand_out(B, server, threads, combine, hi, equal, combine_words, 0)
+        hand_out(boxes, helpers, server, threads, combine, hi, 0, combine_words, 0)
         # the columns
         h = np.empty(m + 1, number)
         for s in range(steps):
             below = column(U, C, R, L, j, s, h)
             for k in range(count + s):
                 T[j + s, k] = h[k]
-            kept, result[s] = rotate(T, U, A, b, j + s, below, eps)
+            kept, result[s] = rotate_column(T, U, A, b, j + s, below, eps)
             if kept < 2:
                 steps = s + 1
                 break

@@ -1,6 +1,7 @@
 """Kernels for pieces of vectors, the rows of an array: products, and sums of multiples.
 
-They read several rows at a time, while the pieces that they write stay in the cache.
+They read several rows at a time, while the pieces that they write stay in the cache. What they have in common is made
+once, and Numba infers its types once.
 """
 
 import functools
@@ -15,14 +16,15 @@ from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import parts
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import at, form
+from compactla.cpu.emit.numba_words import pointer
 from compactla.cpu.kernels.rows import add_rows, products
-from compactla.cpu.threads.pool import pointer
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart
 SUMS = np.dtype(np.float64)
 SUM = form(SUMS, 1)
 
 
+@functools.cache
 def rows_of(number):
     """How kernels see parts of rows: as an array of real numbers, or as vectors of a register, of some rows.
 
@@ -55,6 +57,7 @@ def rows_of(number):
     return numbers, some, first, pair, quad
 
 
+@functools.cache
 def products_of(number, parts):
     """A function for the products of parts of rows, conjugate, with those of others, which are one after the other."""
     numbers, some, first_row, pair, quad = rows_of(number)
@@ -92,6 +95,7 @@ def products_of(number, parts):
     return of_complex if parts == 2 else of_real
 
 
+@functools.cache
 def add_rows_of(number, parts):
     """A function that adds to parts of a row, which are scaled before, those of others times factors."""
     dtype = np.dtype(number.name)

@@ -10,8 +10,8 @@ from numba.np.numpy_support import from_dtype
 from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.numba_matrices import at, form
+from compactla.cpu.emit.numba_words import pointer
 from compactla.cpu.kernels.blockrows import blockrowsmv, lanes_of
-from compactla.cpu.threads.pool import pointer
 from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL
 from compactla.overlap import address

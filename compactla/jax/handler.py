@@ -12,8 +12,9 @@ from numba.extending import intrinsic, register_jitable
 
 from compactla.cpu.compile import INT, compiled_once
 from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.numba_words import call, pointer, put, reader, word, writer
 from compactla.cpu.linalg.stacks import FAILED
-from compactla.cpu.threads.pool import BOX, call, hand_out, pointer
+from compactla.cpu.threads.pool import hand_out
 from compactla.cpu.threads.sharing import GRAIN
 from compactla.jax import frame
 from compactla.jax.frame import Attributes, Buffer, Buffers, Extension, Frame, Metadata, Scalar, Text, offset
@@ -48,37 +49,7 @@ allocate = types.ExternalFunction("NRT_Allocate", types.intp(types.uintp))
 free = types.ExternalFunction("NRT_Free", types.void(types.intp))
 
 
-def reader(kind):
-    """A function that reads an integer of a type of LLVM at an address."""
-
-    @intrinsic
-    def read(typing_context, place):
-        def lower(context, builder, signature, args):
-            value = builder.load(builder.inttoptr(args[0], kind.as_pointer()), typ=kind)
-            return value if kind == INDEX else builder.sext(value, INDEX)
-
-        return INT(INT), lower
-
-    return read
-
-
-def writer(kind):
-    """A function that writes an integer at an address."""
-
-    @intrinsic
-    def write(typing_context, place, value):
-        def lower(context, builder, signature, args):
-            value = args[1] if kind == INDEX else builder.trunc(args[1], kind)
-            builder.store(value, builder.inttoptr(args[0], kind.as_pointer()))
-            return context.get_dummy_value()
-
-        return types.void(INT, INT), lower
-
-    return write
-
-
-word, half, byte = map(reader, (INDEX, ir.IntType(32), ir.IntType(8)))
-put, put_half = map(writer, (INDEX, ir.IntType(32)))
+half, byte, put_half = reader(ir.IntType(32)), reader(ir.IntType(8)), writer(ir.IntType(32))
 
 
 @intrinsic
@@ -181,10 +152,8 @@ def run(plan, frame):
     if parts < 2 or npack * cost * (parts - 1) < 3 * GRAIN * parts:
         call(word(plan + 8 * FUNCTION), 0, npack, block)
     else:
-        boxes = carray(pointer(word(state() + 8 * BOXES)), (helpers, BOX), np.int64)
-        equal = np.zeros(0, np.int64)
-        function = word(plan + 8 * FUNCTION)
-        hand_out(boxes, word(state() + 8 * SERVER), parts, function, npack, equal, block, 0)
+        boxes, server, function = word(state() + 8 * BOXES), word(state() + 8 * SERVER), word(plan + 8 * FUNCTION)
+        hand_out(boxes, helpers, server, parts, function, npack, 0, block, 0)
 
     # Matrices without a result
     strict = word(plan + 8 * FILLED)

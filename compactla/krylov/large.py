@@ -157,7 +157,9 @@ class Hessenberg:
 
     def subtracted(self, found, modified):
         """The coefficients of the vectors to add to a new one, by its products with them; adds to the column."""
-        return subtract(self.products, self.columns[self.j], self.j, found, modified)
+        h = np.empty_like(found[1])
+        subtract(self.products, self.columns, self.j, found, h, modified)
+        return h
 
     def rotate(self, below, eps) -> float:
         """Finish the column, with what is below the diagonal; returns the norm of the residual.
@@ -174,7 +176,9 @@ class Hessenberg:
         self.j += columns - (kept == 0)
 
     def solution(self):
-        return substitute(self.columns, self.rhs[: self.j])
+        y = self.rhs[: self.j].copy()
+        substitute(self.columns, y)
+        return y
 
 
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}

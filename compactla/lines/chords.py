@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.late import CompiledLate
 from compactla.lines.couplings import couplings, in_blocks
 from compactla.lines.walking import outweighing
 
@@ -57,7 +57,7 @@ def _outweighing(M, chords, paths) -> np.ndarray:
     return outweighs
 
 
-@compiled_once
+@CompiledLate
 def _find_entries(indptr, indices, b, line, place, length, ring, found):
     """Count the entries of a matrix in CSR form, with `b` rows to a block row, that are where a chord would be.
 

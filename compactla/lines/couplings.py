@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse
 
-from compactla.cpu.compile import compiled_in_place
+from compactla.cpu.late import CompiledLate
 
 TINY = 1e-140  # distance whose square may be too small to be exact
 # Weight of a coupling that goes one way only, against one that goes both ways.
@@ -100,7 +100,7 @@ def _graph(M, weight) -> scipy.sparse.csr_array:
     return A
 
 
-@compiled_in_place
+@CompiledLate
 def _invert_diagonal(indptr, indices, data, inverse, a, largest):
     """The inverses of the diagonal blocks; of a singular one, 1 over the largest number of each of its rows.
 
@@ -108,7 +108,6 @@ def _invert_diagonal(indptr, indices, data, inverse, a, largest):
     """
     b = data.shape[1]
     for row in range(len(indptr) - 1):
-        x = inverse[row]
         for i in range(b):
             largest[i] = 0
             for j in range(b):
@@ -122,7 +121,7 @@ def _invert_diagonal(indptr, indices, data, inverse, a, largest):
                         a[i, j] = data[k, i, j]
         # [a | x]: a becomes the identity, x the inverse
         for i in range(b):
-            x[i, i] = 1
+            inverse[row, i, i] = 1
         for k in range(b):  # Gauss-Jordan elimination with partial pivoting
             p = k
             for i in range(k + 1, b):
@@ -131,24 +130,24 @@ def _invert_diagonal(indptr, indices, data, inverse, a, largest):
             if not 0 < abs(a[p, k]) < np.inf:
                 for i in range(b):
                     for j in range(b):
-                        x[i, j] = 0
-                    x[i, i] = 1 / largest[i] if largest[i] > 0 else 0
+                        inverse[row, i, j] = 0
+                    inverse[row, i, i] = 1 / largest[i] if largest[i] > 0 else 0
                 break
             pivot = 1 / a[p, k]
             for j in range(b):
                 a[k, j], a[p, j] = a[p, j], a[k, j]
-                x[k, j], x[p, j] = x[p, j], x[k, j]
+                inverse[row, k, j], inverse[row, p, j] = inverse[row, p, j], inverse[row, k, j]
                 a[k, j] *= pivot
-                x[k, j] *= pivot
+                inverse[row, k, j] *= pivot
             for i in range(b):
                 factor = a[i, k]
                 if i != k:
                     for j in range(b):
                         a[i, j] -= factor * a[k, j]
-                        x[i, j] -= factor * x[k, j]
+                        inverse[row, i, j] -= factor * inverse[row, k, j]
 
 
-@compiled_in_place
+@CompiledLate
 def _norms(indptr, indices, data, inverse, scale, norm, opposite, square, total):
     """Frobenius norms of ``inverse[i] @ M[i, j] * scale / scale[:, None]`` for all blocks (i, j).
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import check_dtype, check_size, check_unmasked
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.late import CompiledLate
 from compactla.lines.cutting import check_periodic
 from compactla.lines.host_copies import Runs
 from compactla.lines.sizes import PADDING, Sizes, check_sizes
@@ -181,7 +181,7 @@ def _is_plain(a) -> bool:
     return isinstance(a, np.ndarray) and not isinstance(a, np.ma.MaskedArray)
 
 
-@compiled_once
+@CompiledLate
 def _fits(indptr, indices, ncol):
     """Whether `indptr` does not fall, and all indices that it spans are among those of `ncol` columns."""
     fits = True
@@ -249,7 +249,7 @@ class Extraction(Copied):
         blocks on the diagonal, the diagonal has `PADDING` past the size of a block row.
         """
         b = 1 if self.format == "bsr" else self.sizes.largest
-        place = np.empty((len(row), b, b, row.shape[1]), np.int64)
+        place = np.full((len(row), b, b, row.shape[1]), -1, np.int64)
         _find_blocks(self.indptr, self.indices, self._start, row, column, no_row, place)
         return place[:, 0, 0] if self.format == "bsr" else place
 
@@ -298,15 +298,14 @@ class Extraction(Copied):
         return _same_pattern(M, self)
 
 
-@compiled_once
+@CompiledLate
 def _find_blocks(indptr, indices, start, row, column, no_row, place):
     """Place of each entry of the blocks (row, column), padded to b x b each, of a matrix in CSR form.
 
-    Block rows and columns begin at `start`. -1 where there is no entry; `no_row` on, and -1 off, the diagonal of a
-    block whose row or column is -1.
+    Block rows and columns begin at `start`. What stays as it is, -1, has no entry, or is off the diagonal of a block
+    whose row or column is -1, which has `no_row` on it.
     """
     b = place.shape[1]
-    place[:] = -1
     for s in range(place.shape[0]):
         for v in range(place.shape[3]):
             for i in range(b):

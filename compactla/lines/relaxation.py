@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array
 from compactla.backends import backend
 from compactla.buffers import Buffer, Pool
 from compactla.checks import check_size, is_device_array, on_host
-from compactla.cpu.compile import compiled_once
+from compactla.cpu.late import CompiledLate
 from compactla.foreign import accepts_foreign
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.cutting import BlockFormat
@@ -305,13 +305,12 @@ def colour_lines(blocks, line, nlines) -> np.ndarray:
     graph = coo_array((np.ones(len(row)), (row, line[blocks.indices])), shape=(nlines, nlines)).tocsr()
     graph = csr_array(graph + graph.T)
     colour = np.full(nlines, -1, np.int64)
-    _colour_greedily(graph.indptr, graph.indices, colour)
+    _colour_greedily(graph.indptr, graph.indices, colour, np.full(nlines + 1, -1))
     return colour
 
 
-@compiled_once
-def _colour_greedily(indptr, indices, colour):
-    taken = np.full(len(colour) + 1, -1)
+@CompiledLate
+def _colour_greedily(indptr, indices, colour, taken):
     for i in range(len(colour)):
         for k in range(indptr[i], indptr[i + 1]):
             if colour[indices[k]] >= 0:

@@ -3,12 +3,9 @@
 Block rows are integers of one type, whatever that of indices is: functions are compiled for each type that they get.
 """
 
-import functools
-
 import numpy as np
-from numba.extending import register_jitable
 
-from compactla.cpu.compile import compiled_in_place
+from compactla.cpu.late import CompiledLate, part
 
 # How much stronger than a chord the links between its ends are.
 STRONGER = 1.001
@@ -16,7 +13,6 @@ STRONGER = 1.001
 OPPOSITE = 1e6
 # What a line does at its end: it ends there, goes on to a block row, or closes to a ring with that.
 ENDS, GOES_ON, CLOSES = range(3)
-part = functools.partial(register_jitable, _nrt=False)
 
 
 def ranks(indptr, strength):
@@ -26,7 +22,7 @@ def ranks(indptr, strength):
     return found
 
 
-@compiled_in_place
+@CompiledLate
 def _rank(indptr, strength, strongest, third, weakest):
     """The same, into vectors of zeros."""
     for i in range(len(strongest)):
@@ -61,11 +57,11 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
     nrow = len(order)
     link, path = np.full((nrow, 2), -1), (np.full(nrow, -1), np.empty(nrow, np.int64), np.empty(nrow))
     graph, blocks = (indptr, indices, strength), (block_indptr, block_indices, opposite)
-    _walk(graph, blocks, path, link, least, apart, order)
+    _walk(graph, blocks, path, link, tuple(least), apart, order)
     return link
 
 
-@compiled_in_place
+@CompiledLate
 def _walk(graph, blocks, path, link, least, apart, order):
     """The same, into links of -1; a path is the line of each block row, which begins as -1, and see `_weakest`."""
     indptr, indices, _ = graph
@@ -105,7 +101,7 @@ def _walk(graph, blocks, path, link, least, apart, order):
                     break
 
 
-@part()
+@part
 def _turn_round(path, link, start):
     """Let the block rows of a line, that has gone one way from its start, lead back there."""
     _, ahead, weakest = path
@@ -115,7 +111,7 @@ def _turn_round(path, link, start):
         previous, row = row, link[row, 1]
 
 
-@part()
+@part
 def _strongest(indptr, indices, strength, line, enough, row):
     """The block row on no line that one is coupled to most, and how strongly; -1 if there is none."""
     strongest, most = -1, 0.0
@@ -126,7 +122,7 @@ def _strongest(indptr, indices, strength, line, enough, row):
     return strongest, most
 
 
-@part()
+@part
 def _chords(indptr, indices, line, tail, row, other):
     """Whether `other` has chords to a line that ends with `row`: 0 for none, 1 for one to its `tail`, 2 for others."""
     chords = 0
@@ -138,13 +134,13 @@ def _chords(indptr, indices, line, tail, row, other):
     return chords
 
 
-@part()
+@part
 def _is_weak_turn(indptr, indices, strength, least, before, row, other, s):
     weak = before >= 0 and s <= max(least[row], least[other])
     return weak and _turns(indptr, indices, strength, before, row, other, s)
 
 
-@part()
+@part
 def _choose(graph, blocks, path, least, apart, tail, before, row):
     """The strongest way on from the end `row` of a line, chords weighed: which block row, how strongly, what then.
 
@@ -170,7 +166,7 @@ def _choose(graph, blocks, path, least, apart, tail, before, row):
     return following, most, verdict
 
 
-@part()
+@part
 def _are_weaker(graph, blocks, path, row, other):
     """Whether the chords of a line that goes on to `other` are, than each link between their ends."""
     indptr, indices, strength = graph
@@ -184,7 +180,7 @@ def _are_weaker(graph, blocks, path, row, other):
     return True
 
 
-@part()
+@part
 def _is_opposite(blocks, row, other):
     """Whether what couples two block rows, in one direction at least, is of the other sign than diffusion has."""
     indptr, indices, opposite = blocks
@@ -192,13 +188,13 @@ def _is_opposite(blocks, row, other):
     return (there >= 0 and opposite[there]) or (back >= 0 and opposite[back])
 
 
-@part()
+@part
 def _link(graph, blocks, row, other):
     """The strength of a link when compared with chords: small if its sign is not that of diffusion."""
     return _strength(graph, row, other) / (OPPOSITE if _is_opposite(blocks, row, other) else 1)
 
 
-@part()
+@part
 def _weakest(graph, blocks, path, row, end):
     """The weakest link of a line between a block row on it and its end.
 
@@ -220,7 +216,7 @@ def _weakest(graph, blocks, path, row, end):
     return least
 
 
-@part()
+@part
 def _second(graph, line, own, row):
     """The second strongest coupling of a block row to those that are not on the line of `own`."""
     indptr, indices, strength = graph
@@ -232,7 +228,7 @@ def _second(graph, line, own, row):
     return second
 
 
-@part()
+@part
 def _open(graph, link, tail, end):
     """Close a line to a ring, and open that at its weakest coupling."""
     link[tail, 0 if link[tail, 0] < 0 else 1] = end
@@ -248,7 +244,7 @@ def _open(graph, link, tail, end):
     link[second, 0 if link[second, 0] == first else 1] = -1
 
 
-@part()
+@part
 def _strength(graph, row, other):
     """The strength of the coupling of two block rows."""
     indptr, indices, strength = graph
@@ -256,7 +252,7 @@ def _strength(graph, row, other):
     return strength[k] if k >= 0 else 0.0
 
 
-@part()
+@part
 def _find(indptr, indices, row, column):
     """The place of an entry in a CSR matrix with sorted indices; -1 if there is none."""
     first, stop = indptr[row], indptr[row + 1]
@@ -269,7 +265,7 @@ def _find(indptr, indices, row, column):
     return first if first < indptr[row + 1] and indices[first] == column else -1
 
 
-@part()
+@part
 def _turns(indptr, indices, strength, before, row, other, s):
     """Whether a line that comes from `before` turns at `row`, around a corner of the cell between its neighbours.
 
@@ -297,7 +293,7 @@ def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite
     return outweighs
 
 
-@compiled_in_place
+@CompiledLate
 def _outweigh(graph, blocks, path, chords, outweighs):
     """The same, into flags."""
     rows, ahead, _ = path
@@ -319,7 +315,7 @@ def collect(link, min_length):
     return flat, offset[: nline + 1]
 
 
-@compiled_in_place
+@CompiledLate
 def _collect(link, min_length, flat, offset, done):
     """The same, into arrays, with a flag for each block row; returns the number of lines."""
     nline = filled = 0

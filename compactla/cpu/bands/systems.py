@@ -240,7 +240,7 @@ def plan(
     # Items of work, and cost
     npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
     cost, whole = npack * n * max(operations, 2 * form.stored), npanel * PACKS if panels else 0
-    offset = np.concatenate([np.arange(0, whole, PACKS), np.arange(whole, npack + 1)])
+    offset = np.concatenate([np.arange(0, whole, PACKS), np.arange(whole, npack + 1)], dtype=np.int64)
     words = room if panels else words
     return BandPlan(code, np.array(arguments, np.int64), slots, offset, cost, words, (factors, operands))
 

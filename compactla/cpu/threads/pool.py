@@ -14,24 +14,27 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from compactla.cpu.compile import INT, compiled, compiled_once
+from compactla.cpu.compile import INT, compiled, compiled_in_place
 from compactla.cpu.emit.call import DATA
 from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.numba_words import call, claim, exchange, put, word
 from compactla.overlap import address
 
-# Words of a box: whether a call has it, whether there is a helper, the locks that it waits for and releases, and a
-# function with its arguments; a cache line.
-TAKEN, THERE, GO, DONE, FUNCTION, LO, HI, PLACE, BOX = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# Words of a box: the box that the same call took before, `NONE` for the first, or 0 while no call has it; whether there
+# is a helper, the locks that it waits for and releases, and a function with its arguments; a cache line.
+TAKEN, THERE, GO, DONE, FUNCTION, LO, HI, PLACE, BYTES = range(0, 72, 8)
+BOX, NONE = BYTES // 8, 1
 # How often a lock is tried before a thread sleeps, for 0.1 to 0.2 ms, and how often between two turns of other threads.
 TRIES, IN_TURN = 4000, 50
 # How numbers are put into words, by NumPy's letters, and addresses of data, "p"; other arguments are arrays.
 FORMATS = {"q": "q", "d": "d", "D": "dd", "p": "q"}
 DOUBLE = ir.DoubleType()
+plain = functools.partial(compiled_in_place, error_model="numpy")
 
 allocate = types.ExternalFunction("PyThread_allocate_lock", types.intp())
 acquire = types.ExternalFunction("PyThread_acquire_lock", types.intc(types.intp, types.intc))
@@ -39,24 +42,6 @@ release = types.ExternalFunction("PyThread_release_lock", types.void(types.intp)
 # Of what it returns, a long, the lower half tells whether there is a thread, also where a long has no upper half.
 start_thread = types.ExternalFunction("PyThread_start_new_thread", types.int32(types.intp, types.intp))
 let_others = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc())
-
-
-@intrinsic
-def exchange(typing_context, address, value):
-    """Put a word at an address, and return what was there, at once."""
-
-    def lower(context, builder, signature, args):
-        return builder.atomic_rmw("xchg", builder.inttoptr(args[0], INDEX.as_pointer()), args[1], "seq_cst")
-
-    return INT(INT, INT), lower
-
-
-@intrinsic
-def pointer(typing_context: Any, address: Any) -> Any:
-    def lower(context, builder, signature, args):
-        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(INT), lower
 
 
 @register_jitable
@@ -69,89 +54,86 @@ def take(lock):
     acquire(lock, 1)
 
 
-@intrinsic
-def call(typing_context: Any, function: Any, lo: Any, hi: Any, place: Any) -> Any:
-    """Call a function of three integers at an address."""
-
-    def lower(context, builder, signature, args):
-        kind = ir.FunctionType(ir.VoidType(), [INDEX] * 3)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(INT, INT, INT, INT), lower
-
-
-@compiled_once
-def serve(place):
+@plain
+def serve(box):
     """Wait for calls, for ever, in the thread of the helper whose box is there."""
-    box = carray(pointer(place), BOX, np.int64)
-    go, done = box[GO], box[DONE]  # which are never freed: between two calls the box need not be there
+    go, done = word(box + GO), word(box + DONE)  # which are never freed: between two calls the box need not be there
     while True:
         take(go)
-        call(box[FUNCTION], box[LO], box[HI], box[PLACE])
+        call(word(box + FUNCTION), word(box + LO), word(box + HI), word(box + PLACE))
         release(done)
 
 
 @register_jitable
-def has_helper(box, place, server):
+def has_lock(place):
+    """Whether there is a lock, which is made when that is asked first, and is taken."""
+    if not word(place):
+        put(place, allocate())
+        if word(place):
+            acquire(word(place), 0)
+    return word(place) != 0
+
+
+@register_jitable
+def has_helper(box, server):
     """Whether a box, which is taken, has a helper: it gets one when that is asked first."""
-    for lock in (GO, DONE):
-        if not box[lock]:
-            box[lock] = allocate()
-            if not box[lock]:
-                return False
-            acquire(box[lock], 0)
-    if not box[THERE]:
-        box[THERE] = start_thread(server, place) != -1
-    return box[THERE] != 0
+    if not (has_lock(box + GO) and has_lock(box + DONE)):
+        return False
+    if not word(box + THERE):
+        put(box + THERE, start_thread(server, box) != -1)
+    return word(box + THERE) != 0
 
 
 @register_jitable
 def bound(t, parts, count, offset):
     """Where part t of a range starts: items are equal, or item i is ``offset[i + 1] - offset[i]`` of the work."""
-    if not len(offset):
+    if not offset:
         return count * t // parts
-    lo, hi, goal = 0, count, offset[count] * t // parts
+    lo, hi, goal = 0, count, word(offset + 8 * count) * t // parts
     while lo < hi:
         middle = (lo + hi) // 2
-        if offset[middle] < goal:
+        if word(offset + 8 * middle) < goal:
             lo = middle + 1
         else:
             hi = middle
     return lo
 
 
-@compiled_once
+@plain
 def hand_out(
-    boxes: Any, server: int, parts: int, function: int, count: int, offset: Any, place: int, step: int
+    boxes: int, helpers: int, server: int, parts: int, function: int, count: int, offset: int, place: int, step: int
 ) -> None:  # fmt: skip
     """Call a function for parts of the items 0 to count - 1, the last one here, the others in helpers.
 
     There are fewer parts if other calls have the helpers, or there are no more threads. All is done within compiled
-    code, where no interrupt comes between taking helpers and giving them back.
+    code, where no interrupt comes between taking helpers and giving them back. Boxes and offsets, if there are any, are
+    at addresses.
     """
-    memory, taken = boxes.ctypes.data, np.empty(parts - 1, np.int64)
-    helpers = 0
-    for b in range(len(boxes)):
-        if helpers == parts - 1:
+    last, taken = NONE, 0
+    for b in range(helpers):
+        if taken == parts - 1:
             break
-        if not exchange(memory + 8 * (b * BOX + TAKEN), 1):  # type: ignore[call-arg] # the first one is the compiler's
-            if has_helper(boxes[b], memory + 8 * b * BOX, server):
-                taken[helpers] = b
-                helpers += 1
-            else:
-                exchange(memory + 8 * (b * BOX + TAKEN), 0)
+        box = boxes + BYTES * b
+        if claim(box + TAKEN, last):  # type: ignore[call-arg] # the first one is the compiler's
+            if not has_helper(box, server):
+                exchange(box + TAKEN, 0)
                 break
-    lo = 0
-    for t in range(helpers):
-        box, hi = boxes[taken[t]], bound(t + 1, helpers + 1, count, offset)
-        box[FUNCTION], box[LO], box[HI], box[PLACE] = function, lo, hi, place + t * step
-        release(box[GO])
-        lo = hi
-    call(function, lo, count, place + helpers * step)  # type: ignore[call-arg] # the first one is the compiler's
-    for t in range(helpers):
-        take(boxes[taken[t], DONE])
-        exchange(memory + 8 * (taken[t] * BOX + TAKEN), 0)
+            last, taken = box, taken + 1
+    box, t, own = last, taken, bound(taken, taken + 1, count, offset)
+    hi = own
+    while box != NONE:
+        t -= 1
+        lo = bound(t, taken + 1, count, offset)
+        put(box + FUNCTION, function)
+        put(box + LO, lo)
+        put(box + HI, hi)
+        put(box + PLACE, place + t * step)
+        release(word(box + GO))
+        box, hi = word(box + TAKEN), lo
+    call(function, own, count, place + taken * step)  # type: ignore[call-arg] # the first one is the compiler's
+    while last != NONE:
+        take(word(last + DONE))
+        last = exchange(last + TAKEN, 0)
 
 
 @functools.cache

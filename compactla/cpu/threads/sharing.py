@@ -16,6 +16,7 @@ from compactla.calls.launch import NOW, Launch
 from compactla.cpu.emit.choices import choices
 from compactla.cpu.emit.machine import share_of_processors
 from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
+from compactla.overlap import address
 
 
 def threads_of_process() -> int:
@@ -27,7 +28,6 @@ def threads_of_process() -> int:
 
 THREADS = threads_of_process()  # the calling thread is one of them
 GRAIN = choices().grain  # least work of a thread
-EQUAL = np.zeros(0, np.int64)  # no offsets
 
 
 def is_small(cost: float) -> bool:
@@ -77,7 +77,7 @@ def divided(
     words = words_of(kernel)
     memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
     step = 0 if work is None else words.struct.size
-    return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step, args
+    return hand, memory, parts, words.function, count, offset, step, args
 
 
 def parts_for(cost: float, count: int, threads: int | None = None) -> int:
@@ -91,4 +91,5 @@ def parts_for(cost: float, count: int, threads: int | None = None) -> int:
 def hand(memory, parts, function, count, offset, step, args):
     """Call a function for parts of some items, with the words in `memory`, which are of `args`."""
     place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    hand_out(boxes, server(), parts, function, count, offset, place, step)
+    starts = 0 if offset is None else address(offset)
+    hand_out(address(boxes), len(boxes), server(), parts, function, count, starts, place, step)
