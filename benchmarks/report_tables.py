@@ -206,5 +206,6 @@ def gains(machine):
         run = machine.newest(f"{name}ratio", compared)
         ours, ratio, spread = (run.value(f"{name}{what}", compared) for what in ("milliseconds", "ratio", "spread"))
         example, way, other = compared.split(" | ")
-        rows.append([f"`{example}`", way, number(ours), other, run.cell(f"{number(ratio)}±{number(spread)}")])
-    return table(machine, ["example", "compactla's way", "ms", "compared with", "times as long"], sorted(rows), names=2)
+        what = f"`{example}`: {way}, {number(ours)} ms"
+        rows.append([what, other, run.cell(f"{number(ratio)}±{number(spread)}")])
+    return table(machine, ["example", "compared with", "times as long"], sorted(rows))

@@ -317,7 +317,7 @@ def test_gains_of_examples(tmp_path, capsys):
         {f"gallery.Examples.track_{what}": {("heat | ours | NumPy",): x} for what, x in of_key.items()},
     )
     (machine,) = report_results.read_machines(tmp_path / "asv")
-    assert "\n| `heat` | ours | 1.50 | NumPy | 20.0±0.500 |\n" in benchmarks_report.pieces_of(machine)["gains box"]
+    assert "\n| `heat`: ours, 1.50 ms | NumPy | 20.0±0.500 |\n" in benchmarks_report.pieces_of(machine)["gains box"]
     assert "heat" in gallery.examples() and "beside" not in gallery.examples()
 
 
