@@ -3,6 +3,8 @@
 Block rows are integers of one type, whatever that of indices is: functions are compiled for each type that they get.
 """
 
+import functools
+
 import numpy as np
 
 from compactla.cpu.late import CompiledLate, part
@@ -61,7 +63,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
     return link
 
 
-@CompiledLate
+@functools.partial(CompiledLate, enough=1 << 20)  # compiles in 2 s
 def _walk(graph, blocks, path, link, least, apart, order):
     """The same, into links of -1; a path is the line of each block row, which begins as -1, and see `_weakest`."""
     indptr, indices, _ = graph

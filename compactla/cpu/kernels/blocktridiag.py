@@ -108,7 +108,7 @@ def solve_batch(block: str, column: str, swap: str, fetched: bool) -> Callable:
     for the numbers of unused lanes, then for the x of one pack. `swap` is the form of the columns of `swaps`, if rows
     of the blocks of D were swapped, else "". Blocks may be `fetched` ahead, if sizes are known.
     """
-    width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
+    width, reals, item, swapped = lanes_of(block), parts_of(block), itemsize_of(block), bool(swap)
 
     def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, several, rhs, x, swaps, work):
         row, element = nrhs * reals * width, reals * width
@@ -128,7 +128,7 @@ def solve_batch(block: str, column: str, swap: str, fetched: bool) -> Callable:
                     X, D = x_of(s - first), slot_at(diag, s, v, lie, block)
                     if several[s]:
                         load_rows(X, rows[s * V + v :], rhs, work, several[s])
-                    if swap:
+                    if swapped:
                         laswp(X, at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap))
                     if s > first:
                         E_before, X_before = slot_at(lower, s - p - 1, v, lie, block), x_of(s - first - 1)
