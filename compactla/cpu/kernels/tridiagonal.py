@@ -8,17 +8,18 @@ makes positive. So no lane depends on another.
 from typing import NamedTuple
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.matrices import Elements, held
 from compactla.cpu.emit.vectors import Flags, Lanes
-from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.householder import expand, reflector, steps
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
 
 UNROLLED = 4  # Steps for larger matrices are loops.
-FEW = 6  # reflections that are emitted one by one
 TRIES = 30  # steps for each eigenvalue, as LAPACK has; 1 or 2 are usual
 EXPONENT = {64: 480, 32: 48}  # of scaled matrices: squares neither overflow nor underflow
-ROWS = 4  # of a triangle that are worked on at a time
+ALONG = 3  # eighths of the registers for rows that are turned while rotations are made
+SHEARED = 20  # rows from which on three multiply-adds for each make up for what a shear takes
+ROWS = 4  # that are worked on at a time
 
 
 def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
@@ -35,12 +36,7 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
     e, tau = beside(code, reals, n), code.room(A.vector, n, 1)
     reduce(code, A, w, e, tau)
     if V:
-        identity(code, V)
-        for t in steps(code, n - 1):
-            k = n - 2 - t
-            top, rest = k + 1, k + 2
-            m, left = n - top, n - rest
-            reflect(code, A.block(rest, k, left, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, left, m))
+        expand(code, A, tau, V, 1)
     failed = iterate(code, w, e, V)
     for i in code.each(n):
         w[i, 0] = scale.restored(w[i, 0])
@@ -58,27 +54,9 @@ def largest_below(code, A):
     return largest[0, 0]
 
 
-def steps(code, count):
-    """0 to count - 1: as Python integers if they are few, for code is long that is emitted for each."""
-    if isinstance(count, int) and count <= FEW:
-        yield from range(count)
-    else:
-        with code.loop(count) as k:
-            yield k
-
-
 def beside(code, vector, n):
     """Room for the numbers beside a diagonal of n, and for something in front of them."""
     return code.room(vector, n + 1, 1).block(1, 0, n, 1)
-
-
-def identity(code, V):
-    zero = code.zero(V.vector)
-    for i in code.each(V.m):
-        for j in code.each(V.n):
-            V[i, j] = zero
-    for i in code.each(V.n):
-        V[i, i] = zero.constant(1)
 
 
 def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
@@ -149,40 +127,127 @@ def update(code, C, v, y):
 def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
     """Make e zero and d the eigenvalues, with V the product of V and eigenvectors; returns lanes that do not converge.
 
-    Implicit steps with Wilkinson's shift, as in LAPACK's steqr.
+    Implicit steps with Wilkinson's shift, as in LAPACK's steqr, or, where eigenvectors make steps long, a nearer one.
     """
     n, reals = d.m, d.vector
-    rotations = code.room(reals, n, 2)
-    window = Window(code, n - 1)
+    along, others = divided_rows(V)
+    window = Window(code, n - 1, 2 if others else 1, V)
+    rotations = window.rotations(reals)
     eps = rounding(reals)
     floor = 2.0 ** -(EXPONENT[reals.real.bitwidth] + 16)
 
     def once(turned):
-        ends = code.registers(reals, 3)
-        for k in range(3):
-            ends[k, 0] = code.zero(reals)
-        for i, following in window.search(turned):
-            x, y, between = d[i, 0], d[following, 0], e[i, 0]
-            matters = (abs(between) > (abs(x) + abs(y)) * x.constant(eps)) & (abs(between) > floor)
-            e[i, 0] = matters.select(between, between.constant(0))
-            for k, z in enumerate((x, between, y)):
-                ends[k, 0] = matters.select(z, ends[k, 0])
-            window.note(i, matters)
-        with code.when(turned.flags.any()):
-            step(code, d, e, rotations, shift(*(ends[k, 0] for k in range(3))), window)
-            if V:
-                turn(code, V, rotations, window)
+        for k in window.steps():
+            ends = code.registers(reals, 3)
+            for t in range(3):
+                ends[t, 0] = code.zero(reals)
+            for i, following in window.search(turned):
+                x, y, between = d[i, 0], d[following, 0], e[i, 0]
+                matters = (abs(between) > (abs(x) + abs(y)) * x.constant(eps)) & (abs(between) > floor)
+                e[i, 0] = matters.select(between, between.constant(0))
+                for t, z in enumerate((x, between, y)):
+                    ends[t, 0] = matters.select(z, ends[t, 0])
+                window.note(i, matters)
+            window.clear(k, rotations)
+            with code.when(window.is_open):
+                x, between, y = (ends[t, 0] for t in range(3))
+                mu = shift(x, between, y)
+                mu = nearer(code, d, e, mu, between, window) if V else mu
+                step(code, d, e, mu, window, window.part(rotations, k) if others else None, along)
+        if others:
+            with code.when(turned.flags.any()):
+                turn(code, others, rotations, window)
 
     return sweep(code, reals, once, n * TRIES)
 
 
-class Window:
-    """The places from the first to the last at which a lane is at work; few places are all in it, and known."""
+def divided_rows(V: Elements | None, share: int = 1) -> tuple[Elements | None, Elements | None]:
+    """The rows of V that are turned while rotations are made, and those that are turned later; None for no rows.
 
-    def __init__(self, code: Code, count):
+    A rotation waits for the one before it for longer than it takes to turn some rows, as many as registers hold, of
+    which V has one in `share`.
+    """
+    if V is None or not isinstance(V.m, int):
+        return None, V
+    most = max(held(V.vector) * ALONG // (8 * share), ROWS)
+    few = next((few for few in range(min(most, V.m), most // 2, -1) if (V.m - few) % ROWS == 0), min(most, V.m))
+    return V.block(0, 0, few, V.n), V.block(few, 0, V.m - few, V.n) if few < V.m else None
+
+
+class Side:
+    """What becomes of the rotations of a step: they are kept for others, and turn a few rows of V, or one of both.
+
+    A rotation turns each column of these rows and the next, a place late, so that the processor has what to turn by
+    while it waits for the rotation after it.
+    """
+
+    def __init__(self, code: Code, kept: Elements | None, V: Elements | None, window: "Window"):
+        self.code, self.kept, self.V, self.acute = code, kept, V, window.acute
+        self.begin = begin = window.bounds[0]
+        if V:
+            self.column, self.rotation = code.registers(V.vector, V.m), code.registers(V.vector.reals, 2)
+            for r in range(V.m):
+                self.column[r, 0] = V[r, begin]
+
+    def turn(self, j, plane):
+        """Take the rotation of column j and the next, and turn column j, which is the next of the one before."""
+        if not (self.kept or self.V):
+            return
+        rotation = plane.numbers(self.acute)
+        if self.kept:
+            self.kept[j, 0], self.kept[j, 1] = rotation
+        if self.V:
+            if not isinstance(j, int):
+                with self.code.when(j > self.begin):
+                    self._turn(j)
+            elif j > self.begin:
+                self._turn(j)
+            self.rotation[0, 0], self.rotation[1, 0] = rotation
+
+    def _turn(self, j):
+        numbers = [self.rotation[t, 0] for t in range(2)]
+        for r in range(self.V.m):
+            self.V[r, j - 1], self.column[r, 0] = turned(self.column[r, 0], self.V[r, j], *numbers, self.acute)
+
+    def finish(self, last):
+        """Turn the last two columns."""
+        if self.V:
+            self._turn(last)
+            for r in range(self.V.m):
+                self.V[r, last] = self.column[r, 0]
+
+
+class Window:
+    """The places from the first to the last at which a lane is at work; few places are all in it, and known.
+
+    Steps are `together` whose rotations are kept until columns of V are turned by them, unless there are few places.
+    Where V has many rows rotations are `acute`.
+    """
+
+    def __init__(self, code: Code, count, together, V):
         self.code, self.count = code, count
+        self.acute = V is not None and not (isinstance(V.m, int) and V.m < SHEARED)
         self.known = isinstance(count, int) and count < UNROLLED
+        self.together = 1 if self.known else together
         self.begin, self.end, self.seen, self.last = (code.variable(start) for start in (0, count, None, None))
+        self.first = [code.variable(0) for _ in range(2)]
+
+    def rotations(self, reals):
+        """Room for the two `Plane.numbers` of each place, of all steps that are together."""
+        return self.code.room(reals, self.count + 1, 2 * self.together)
+
+    @staticmethod
+    def part(rotations, k):
+        """Those of step k."""
+        return rotations.block(0, 2 * k, rotations.m, 2)
+
+    def steps(self):
+        """Yield the numbers of the steps that are together."""
+        if self.together == 1:
+            yield 0
+        else:
+            with self.code.loop(self.together) as k:
+                yield k
 
     @property
     def bounds(self):
@@ -190,6 +255,38 @@ class Window:
         if self.known:
             return 0, self.count
         return self.begin.get(), self.end.get()
+
+    @property
+    def is_open(self):
+        """Whether a lane is at work."""
+        if self.known:
+            return self.turned.flags.any()
+        return self.end.get() > self.begin.get()
+
+    @property
+    def widest(self):
+        """The bounds in the first of the steps that are together, which has the places of all."""
+        if self.together == 1:
+            return self.bounds
+        begin, end = self.first
+        return begin.get(), end.get()
+
+    def clear(self, k, *rotations):
+        """Make rotations of step k identities where that is not at work, but the first one is."""
+        if self.together == 1:
+            return
+        code, bounds = self.code, self.bounds
+        with code.either(k == 0) as (first, later):
+            with first:
+                for variable, place in zip(self.first, bounds, strict=True):
+                    variable.set(place)
+            with later:
+                (begin, end), (start, stop) = bounds, self.widest
+                for place, count in ((start, begin - start), (end, stop - end)):
+                    with code.loop(count) as i:
+                        for room in rotations:
+                            zero, own = code.zero(room.vector), self.part(room, k)
+                            own[place + i, 0], own[place + i, 1] = zero, zero.constant(0 if self.acute else 1)
 
     def each(self):
         """Yield each place, and the next."""
@@ -200,6 +297,16 @@ class Window:
         with self.code.loop(end - begin) as k:
             i = begin + k
             yield i, i + 1
+
+    def places(self, skipped):
+        """Yield each place of the first of the steps that are together, but so many."""
+        begin, end = self.widest
+        if self.known:
+            yield from range(end)
+            return
+        start = begin + int(skipped)
+        with self.code.loop(end - start) as k:
+            yield start + k
 
     def search(self, turned):
         """Yield each place and the next, for the caller to `note` some, which calls `turned`; then shrink to these."""
@@ -232,6 +339,46 @@ def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
     return (between != 0).select(y - between * between / (half + root), y)
 
 
+def nearer(code: Code, d, e, mu: Lanes, between: Lanes, window) -> Lanes:
+    """A shift that is nearer to an eigenvalue of the last block of each lane than the shift `mu` of two places."""
+    if window.known:
+        return mu
+    begin, _ = window.bounds
+    pivot = LastPivot(code, d[begin, 0] - mu)
+    for i, following in window.each():
+        off = e[i, 0]
+        pivot.follow(d[following, 0] - mu, off * off)
+    return pivot.corrected(mu, between)
+
+
+class LastPivot:
+    """The last pivot of the last block of each lane, T - mu I = L D L^T for tridiagonal T, and its derivative by mu.
+
+    So a step of Newton's method leads from a shift to one that is nearer to an eigenvalue, which takes fewer steps of
+    the QR algorithm then, each of which costs much more.
+    """
+
+    def __init__(self, code: Code, first: Lanes):
+        self.pivots, self.slopes = (code.registers(first.vector, 2) for _ in range(2))  # the present and the last one
+        for k, x in enumerate((first, first.constant(0))):
+            self.pivots[k, 0], self.slopes[k, 0] = x, x.constant(-1)
+
+    def follow(self, x, square):
+        """Go on with what is on the diagonal, and the square of what is beside it, which is zero between blocks."""
+        goes_on = square != 0
+        inverse = goes_on.select(self.pivots[0, 0].reciprocal(), x.constant(0))
+        part = square * inverse
+        present = x - part, (part * inverse).fma(self.slopes[0, 0], x.constant(-1))
+        for register, number in zip((self.pivots, self.slopes), present, strict=True):
+            register[0, 0] = number
+            register[1, 0] = goes_on.select(number, register[1, 0])
+
+    def corrected(self, mu, most):
+        """The shift by a step of Newton's method; as it was, where that would be longer than `most`, or NaN."""
+        change = self.pivots[1, 0] / self.slopes[1, 0]
+        return (abs(change) <= abs(most)).select(mu - change, mu)
+
+
 class Plane(NamedTuple):
     """A rotation of [x; z] to [r; 0], lane by lane, or the identity where z is zero."""
 
@@ -240,17 +387,41 @@ class Plane(NamedTuple):
     length: Lanes
 
     @classmethod
-    def of(cls, x: Lanes, z: Lanes) -> "Plane":
+    def of(cls, x: Lanes, z: Lanes, acute: bool) -> "Plane":
+        """The rotation for lanes of x and z; it is `acute`, or its length is positive."""
         square = x.fma(x, z * z)
         inverse = square.rsqrt(regular=True)
         # Less would have lost its digits; it counts as nothing.
         acts = (z != 0) & (square > 2.0 ** (-1000 if x.vector.real.bitwidth == 64 else -120))
-        zero, one = x.constant(0), x.constant(1)
-        return cls(acts.select(x * inverse, one), acts.select(z * inverse, zero), acts.select(square * inverse, x))
+        zero, one, length, cosine, sine = x.constant(0), x.constant(1), square * inverse, x * inverse, z * inverse
+        if acute:
+            negative = x < 0
+            cosine, sine, length = abs(x) * inverse, negative.select(-z, z) * inverse, negative.select(-length, length)
+        return cls(acts.select(cosine, one), acts.select(sine, zero), acts.select(length, x))
+
+    def numbers(self, acute: bool) -> tuple[Lanes, Lanes]:
+        """What `turned` takes: the sine, and the tangent of half the angle, which is at most 1; or sine and cosine."""
+        if not acute:
+            return self.sine, self.cosine
+        return self.sine, self.sine * (self.cosine + self.cosine.constant(1)).reciprocal(many=True, regular=True)
 
 
-def step(code: Code, d, e, rotations, mu, window):
-    """A step of the QR algorithm on each block of a lane: diagonals d and e, and the `rotations`."""
+def turned(x: Lanes, y: Lanes, sine: Lanes, other: Lanes, acute: bool) -> tuple[Lanes, Lanes]:
+    """Two numbers, turned; by an acute angle as three shears, which are multiply-adds."""
+    if not acute:
+        return sine.fma(y, other * x), (-sine).fma(x, other * y)
+    x = other.fma(y, x)
+    y = (-sine).fma(x, y)
+    return other.fma(y, x), y
+
+
+def step(code: Code, d, e, mu, window, rotations, along):
+    """A step of the QR algorithm on each block of a lane: diagonals d and e.
+
+    If they are given, `rotations` <- those of the step, and rows of V `along` are turned by them.
+    """
+    _, last = window.bounds
+    side = Side(code, rotations, along, window)
     zero = code.zero(d.vector)
     one = zero.constant(1)
     state = code.registers(d.vector, 5)  # g, p, c, s, and the former e of the place before
@@ -260,7 +431,7 @@ def step(code: Code, d, e, rotations, mu, window):
         g, p, c, s, before = (state[k, 0] for k in range(5))
         goes_on, off, x = before != 0, e[i, 0], d[i, 0]
         g = goes_on.select(g, x - mu)
-        plane = Plane.of(g, goes_on.select(s * off, off))
+        plane = Plane.of(g, goes_on.select(s * off, off), window.acute)
         e[i - 1, 0] = goes_on.select(plane.length, zero)
         small = goes_on.select(c * off, off)
         x = x - p
@@ -268,26 +439,43 @@ def step(code: Code, d, e, rotations, mu, window):
         r = (d[following, 0] - x).fma(s, (c + c) * small)
         p = s * r
         d[i, 0] = x + p
-        rotations[i, 0], rotations[i, 1] = c, s
         for k, x in enumerate((c.fma(r, -small), p, c, s, off)):
             state[k, 0] = x
-    _, last = window.bounds
+        side.turn(i, plane)
+    side.finish(last)
     d[last, 0] = d[last, 0] - state[1, 0]
     e[last - 1, 0] = state[0, 0]
 
 
 def turn(code: Code, V: Elements, rotations: Elements, window):
-    """Turn the columns of V, each and the next, by the rotations of a step: those of a few rows at a time."""
-    begin, last = window.bounds
-    for row, height in code.tiles(V.m, 8 if isinstance(V.m, int) and not V.vector.is_complex else 4):
-        rows, current = [row + r for r in range(height)], code.registers(V.vector, height)
+    """Turn the columns of V, each and the next, by the rotations of the steps together: a few rows at a time.
+
+    What the first step leaves of a column stays in registers for the second one, which follows a place behind.
+    """
+    begin, last = window.widest
+    several = window.together == 2
+    limit = held(V.vector) // 4
+    for row, height in code.tiles(V.m, limit if isinstance(V.m, int) else min(limit, 4)):
+        rows, current = [row + r for r in range(height)], code.registers(V.vector, height, window.together)
+
+        def left(k, j, r, y, current=current):
+            """What column j becomes by step k, when the next one is y."""
+            numbers = (rotations[j, 2 * k + t] for t in range(2))
+            x, current[r, k] = turned(current[r, k], y, *numbers, window.acute)
+            return x
+
         for r, i in enumerate(rows):
             current[r, 0] = V[i, begin]
-        for j, following in window.each():
-            c, s = rotations[j, 0], rotations[j, 1]
+            if several:
+                current[r, 1] = left(0, begin, r, V[i, begin + 1])
+        for j in window.places(several):
             for r, i in enumerate(rows):
-                x, y = current[r, 0], V[i, following]
-                V[i, j] = s.fma(y, c * x)
-                current[r, 0] = (-s).fma(x, c * y)
+                x = left(0, j, r, V[i, j + 1])
+                if several:
+                    V[i, j - 1] = left(1, j - 1, r, x)
+                else:
+                    V[i, j] = x
         for r, i in enumerate(rows):
-            V[i, last] = current[r, 0]
+            if several:
+                V[i, last - 1] = left(1, last - 1, r, current[r, 0])
+            V[i, last] = current[r, several]
