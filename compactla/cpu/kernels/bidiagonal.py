@@ -9,7 +9,8 @@ from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.householder import expand, reflect, reflector, steps
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
-from compactla.cpu.kernels.tridiagonal import TRIES, LastPivot, Plane, Side, Window, beside, divided_rows, turn
+from compactla.cpu.kernels.rotations import LastPivot, Plane, Side, Window, divided_rows, turn
+from compactla.cpu.kernels.tridiagonal import TRIES, beside
 
 EXPONENT = {64: 200, 32: 24}  # of scaled matrices: products of four neither overflow nor underflow
 
