@@ -60,9 +60,10 @@ def eigh(
 
     Notes
     -----
-    Matrices become tridiagonal by reflections, as in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm with
-    Wilkinson's shift, as in ``?steqr``. With `b` = L L^H it is L^-1 a L^-H that does, as in ``?sygv``: errors grow with
-    the condition of `b`.
+    Matrices become tridiagonal by reflections, as in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm, as
+    in ``?steqr``. On CPUs shifts are Wilkinson's, or, for eigenvectors, a step of Newton's method nearer to
+    eigenvalues. With `b` = L L^H it is L^-1 a L^-H that becomes diagonal, as in ``?sygv``: errors grow with the
+    condition of `b`.
 
     Examples
     --------

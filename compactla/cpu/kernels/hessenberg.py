@@ -2,8 +2,7 @@
 
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
-from compactla.cpu.kernels.householder import reflect, reflector
-from compactla.cpu.kernels.tridiagonal import identity
+from compactla.cpu.kernels.householder import identity, reflect, reflector
 
 
 def hessenberg(code: Code, A: Elements, Q: Elements | None = None) -> None:

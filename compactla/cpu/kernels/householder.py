@@ -5,11 +5,13 @@ from typing import Any
 
 from compactla.cpu.emit.choices import NEWTON, divided
 from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.norms import add_squares, into_range, is_right
 
 SHORT = 12  # numbers of a column that is kept in registers
+FEW = 6  # reflections that are emitted one by one
 PAIRS = 4  # the least numbers of a column whose sums are two
 
 
@@ -241,3 +243,53 @@ def panels(code: Code, count, largest, backwards=False):
     with code.loop(number) as p:
         start = (number - p - 1 if backwards else p) * largest
         yield start, code.min(largest, count - start)
+
+
+def steps(code: Code, count: IntOrIndex) -> Any:
+    """0 to count - 1: as Python integers if they are few, for code is long that is emitted for each."""
+    if isinstance(count, int) and count <= FEW:
+        yield from range(count)
+    else:
+        with code.loop(count) as k:
+            yield k
+
+
+def identity(code: Code, V: Elements) -> None:
+    """V <- I"""
+    zero = code.zero(V.vector)
+    for i in code.each(V.m):
+        for j in code.each(V.n):
+            V[i, j] = zero
+    for i in code.each(V.n):
+        V[i, i] = zero.constant(1)
+
+
+def expand(code: Code, A: Elements, tau: Elements, Q: Elements, offset: int) -> None:
+    """Q <- the product of reflectors, which are below the diagonal of A that is `offset` below the main one."""
+    identity(code, Q)
+    count = (A.n if offset == 0 else A.m) - offset
+    together, width = tile_size(Q.vector, Q.m, Q.n)
+    known = all(isinstance(size, int) for size in (count, Q.m, Q.n))
+    whole = count // together if known and count > 2 * FEW else 0
+    for t in steps(code, count - whole * together):
+        k = count - 1 - t
+        top = k + offset
+        rest = top + 1
+        below, after = Q.m - rest, Q.n - top
+        v = A.block(rest, k, below, 1)
+        reflect(code, v, tau[k, 0], Q.block(top, top, 1, after), Q.block(rest, top, below, after))
+    if not whole:
+        return
+    # Columns from a multiple of the width before the first that a panel changes; those in front of it are zero.
+    left = Q.n % width
+    with code.loop(whole) as t:
+        k = (whole - 1 - t) * together
+        top = k + offset
+        m = Q.m - top
+        group = Reflectors(code, A.block(top, k, m, together), tau.block(k, 0, together, 1))
+        count = code.min((Q.n - top + (width - 1)) // width, Q.n // width)
+        with code.loop(count) as j:
+            group.apply(Q.block(top, Q.n - (j + 1) * width, m, width), False)
+        if left:
+            with code.when(top < left):
+                group.apply(Q.block(top, 0, m, left), False)

@@ -5,17 +5,14 @@ Where a lane has nothing to do its rotations are the identity, by the bit but fo
 makes positive. So no lane depends on another.
 """
 
-from typing import NamedTuple
-
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes
-from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.householder import expand, reflector, steps
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
+from compactla.cpu.kernels.rotations import LastPivot, Plane, Side, Window, divided_rows, turn
 
-UNROLLED = 4  # Steps for larger matrices are loops.
-FEW = 6  # reflections that are emitted one by one
 TRIES = 30  # steps for each eigenvalue, as LAPACK has; 1 or 2 are usual
 EXPONENT = {64: 480, 32: 48}  # of scaled matrices: squares neither overflow nor underflow
 ROWS = 4  # of a triangle that are worked on at a time
@@ -35,12 +32,7 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
     e, tau = beside(code, reals, n), code.room(A.vector, n, 1)
     reduce(code, A, w, e, tau)
     if V:
-        identity(code, V)
-        for t in steps(code, n - 1):
-            k = n - 2 - t
-            top, rest = k + 1, k + 2
-            m, left = n - top, n - rest
-            reflect(code, A.block(rest, k, left, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, left, m))
+        expand(code, A, tau, V, 1)
     failed = iterate(code, w, e, V)
     for i in code.each(n):
         w[i, 0] = scale.restored(w[i, 0])
@@ -58,27 +50,9 @@ def largest_below(code, A):
     return largest[0, 0]
 
 
-def steps(code, count):
-    """0 to count - 1: as Python integers if they are few, for code is long that is emitted for each."""
-    if isinstance(count, int) and count <= FEW:
-        yield from range(count)
-    else:
-        with code.loop(count) as k:
-            yield k
-
-
 def beside(code, vector, n):
     """Room for the numbers beside a diagonal of n, and for something in front of them."""
     return code.room(vector, n + 1, 1).block(1, 0, n, 1)
-
-
-def identity(code, V):
-    zero = code.zero(V.vector)
-    for i in code.each(V.m):
-        for j in code.each(V.n):
-            V[i, j] = zero
-    for i in code.each(V.n):
-        V[i, i] = zero.constant(1)
 
 
 def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
@@ -149,79 +123,38 @@ def update(code, C, v, y):
 def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
     """Make e zero and d the eigenvalues, with V the product of V and eigenvectors; returns lanes that do not converge.
 
-    Implicit steps with Wilkinson's shift, as in LAPACK's steqr.
+    Implicit steps with Wilkinson's shift, as in LAPACK's steqr, or, where eigenvectors make steps long, a nearer one.
     """
     n, reals = d.m, d.vector
-    rotations = code.room(reals, n, 2)
-    window = Window(code, n - 1)
+    along, others = divided_rows(V)
+    window = Window(code, n - 1, 2 if others else 1, V)
+    rotations = window.rotations(reals)
     eps = rounding(reals)
     floor = 2.0 ** -(EXPONENT[reals.real.bitwidth] + 16)
 
     def once(turned):
-        ends = code.registers(reals, 3)
-        for k in range(3):
-            ends[k, 0] = code.zero(reals)
-        for i, following in window.search(turned):
-            x, y, between = d[i, 0], d[following, 0], e[i, 0]
-            matters = (abs(between) > (abs(x) + abs(y)) * x.constant(eps)) & (abs(between) > floor)
-            e[i, 0] = matters.select(between, between.constant(0))
-            for k, z in enumerate((x, between, y)):
-                ends[k, 0] = matters.select(z, ends[k, 0])
-            window.note(i, matters)
-        with code.when(turned.flags.any()):
-            step(code, d, e, rotations, shift(*(ends[k, 0] for k in range(3))), window)
-            if V:
-                turn(code, V, rotations, window)
+        for k in window.steps():
+            ends = code.registers(reals, 3)
+            for t in range(3):
+                ends[t, 0] = code.zero(reals)
+            for i, following in window.search(turned):
+                x, y, between = d[i, 0], d[following, 0], e[i, 0]
+                matters = (abs(between) > (abs(x) + abs(y)) * x.constant(eps)) & (abs(between) > floor)
+                e[i, 0] = matters.select(between, between.constant(0))
+                for t, z in enumerate((x, between, y)):
+                    ends[t, 0] = matters.select(z, ends[t, 0])
+                window.note(i, matters)
+            window.clear(k, rotations)
+            with code.when(window.is_open):
+                x, between, y = (ends[t, 0] for t in range(3))
+                mu = shift(x, between, y)
+                mu = nearer(code, d, e, mu, between, window) if V else mu
+                step(code, d, e, mu, window, window.part(rotations, k) if others else None, along)
+        if others:
+            with code.when(turned.flags.any()):
+                turn(code, others, rotations, window)
 
     return sweep(code, reals, once, n * TRIES)
-
-
-class Window:
-    """The places from the first to the last at which a lane is at work; few places are all in it, and known."""
-
-    def __init__(self, code: Code, count):
-        self.code, self.count = code, count
-        self.known = isinstance(count, int) and count < UNROLLED
-        self.begin, self.end, self.seen, self.last = (code.variable(start) for start in (0, count, None, None))
-
-    @property
-    def bounds(self):
-        """The first place, and the one behind the last."""
-        if self.known:
-            return 0, self.count
-        return self.begin.get(), self.end.get()
-
-    def each(self):
-        """Yield each place, and the next."""
-        begin, end = self.bounds
-        if self.known:
-            yield from zip(range(end), range(1, end + 1), strict=True)
-            return
-        with self.code.loop(end - begin) as k:
-            i = begin + k
-            yield i, i + 1
-
-    def search(self, turned):
-        """Yield each place and the next, for the caller to `note` some, which calls `turned`; then shrink to these."""
-        self.turned = turned
-        begin, _ = self.bounds
-        self.seen.set(-1)
-        self.last.set(0)
-        yield from self.each()
-        if self.known:
-            return
-        seen = self.seen.get()
-        self.begin.set((seen < 0).select(begin, seen))
-        self.end.set(self.last.get())
-
-    def note(self, i, matters):
-        """A place where the lanes of `matters` are at work."""
-        self.turned(matters)
-        if self.known:
-            return
-        some, seen, last = matters.any(), self.seen.get(), self.last.get()
-        self.seen.set((some & (seen < 0)).select(i, seen))
-        self.last.set(some.select(i + 1, last))
 
 
 def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
@@ -232,25 +165,25 @@ def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
     return (between != 0).select(y - between * between / (half + root), y)
 
 
-class Plane(NamedTuple):
-    """A rotation of [x; z] to [r; 0], lane by lane, or the identity where z is zero."""
-
-    cosine: Lanes
-    sine: Lanes
-    length: Lanes
-
-    @classmethod
-    def of(cls, x: Lanes, z: Lanes) -> "Plane":
-        square = x.fma(x, z * z)
-        inverse = square.rsqrt(regular=True)
-        # Less would have lost its digits; it counts as nothing.
-        acts = (z != 0) & (square > 2.0 ** (-1000 if x.vector.real.bitwidth == 64 else -120))
-        zero, one = x.constant(0), x.constant(1)
-        return cls(acts.select(x * inverse, one), acts.select(z * inverse, zero), acts.select(square * inverse, x))
+def nearer(code: Code, d, e, mu: Lanes, between: Lanes, window) -> Lanes:
+    """A shift that is nearer to an eigenvalue of the last block of each lane than the shift `mu` of two places."""
+    if window.known:
+        return mu
+    begin, _ = window.bounds
+    pivot = LastPivot(code, d[begin, 0] - mu)
+    for i, following in window.each():
+        off = e[i, 0]
+        pivot.follow(d[following, 0] - mu, off * off)
+    return pivot.corrected(mu, between)
 
 
-def step(code: Code, d, e, rotations, mu, window):
-    """A step of the QR algorithm on each block of a lane: diagonals d and e, and the `rotations`."""
+def step(code: Code, d, e, mu, window, rotations, along):
+    """A step of the QR algorithm on each block of a lane: diagonals d and e.
+
+    If they are given, `rotations` <- those of the step, and rows of V `along` are turned by them.
+    """
+    _, last = window.bounds
+    side = Side(code, rotations, along, window)
     zero = code.zero(d.vector)
     one = zero.constant(1)
     state = code.registers(d.vector, 5)  # g, p, c, s, and the former e of the place before
@@ -260,7 +193,7 @@ def step(code: Code, d, e, rotations, mu, window):
         g, p, c, s, before = (state[k, 0] for k in range(5))
         goes_on, off, x = before != 0, e[i, 0], d[i, 0]
         g = goes_on.select(g, x - mu)
-        plane = Plane.of(g, goes_on.select(s * off, off))
+        plane = Plane.of(g, goes_on.select(s * off, off), window.acute)
         e[i - 1, 0] = goes_on.select(plane.length, zero)
         small = goes_on.select(c * off, off)
         x = x - p
@@ -268,26 +201,9 @@ def step(code: Code, d, e, rotations, mu, window):
         r = (d[following, 0] - x).fma(s, (c + c) * small)
         p = s * r
         d[i, 0] = x + p
-        rotations[i, 0], rotations[i, 1] = c, s
         for k, x in enumerate((c.fma(r, -small), p, c, s, off)):
             state[k, 0] = x
-    _, last = window.bounds
+        side.turn(i, plane)
+    side.finish(last)
     d[last, 0] = d[last, 0] - state[1, 0]
     e[last - 1, 0] = state[0, 0]
-
-
-def turn(code: Code, V: Elements, rotations: Elements, window):
-    """Turn the columns of V, each and the next, by the rotations of a step: those of a few rows at a time."""
-    begin, last = window.bounds
-    for row, height in code.tiles(V.m, 8 if isinstance(V.m, int) and not V.vector.is_complex else 4):
-        rows, current = [row + r for r in range(height)], code.registers(V.vector, height)
-        for r, i in enumerate(rows):
-            current[r, 0] = V[i, begin]
-        for j, following in window.each():
-            c, s = rotations[j, 0], rotations[j, 1]
-            for r, i in enumerate(rows):
-                x, y = current[r, 0], V[i, following]
-                V[i, j] = s.fma(y, c * x)
-                current[r, 0] = (-s).fma(x, c * y)
-        for r, i in enumerate(rows):
-            V[i, last] = current[r, 0]
