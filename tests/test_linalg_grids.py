@@ -259,3 +259,27 @@ def test_triangles_that_are_singular(queue, on_grids):
     assert np.isnan(x[[4, 7]]).all() and (np.delete(x, [4, 7], 0) == 1).all()
     with pytest.raises(linalg.LinAlgError, match=r"2 of 9 matrices, at 4, 7$"):
         linalg.solve_triangular(on(queue, a), on(queue, np.ones(5)))
+
+
+@pytest.mark.parametrize(
+    ("n", "r", "dtype", "lower"),
+    [
+        (5, 2, "f", True),
+        pytest.param(18, 1, "D", False, marks=pytest.mark.exhaustive),
+        pytest.param(49, 4, "d", True, marks=pytest.mark.exhaustive),
+        pytest.param(97, 1, "f", False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_definite_systems_on_grids(queue, rng, on_grids, n, r, dtype, lower):
+    """One triangle is read; a matrix that is not definite has no solution, and touches no other."""
+    x = random(rng, (7, n, n), dtype)
+    a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
+    b = random(rng, (7, n, r), dtype)
+    given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
+    given[2, n // 2, n // 2] = -1
+    options = {"assume_a": "pos", "lower": lower, "on_error": "nan", "compute": "same"}
+    found = linalg.solve(on(queue, given), on(queue, b), **options).get()
+    assert [type(plan) for plan in launch.plans(queue).known.values()] == [fused.Fused]
+    assert np.isnan(found[2]).all()
+    good = [0, 1, 3, 4, 5, 6]
+    assert solve_ratio(a[good], found[good], b[good]) < 30
