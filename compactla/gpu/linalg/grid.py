@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers, tall
@@ -110,6 +110,11 @@ def bidiagonal_local(m, n, P, Q, warps):
     return lines + (parts > 1) * parts * (rows + P) + (0 if warps else P * (columns + Q))
 
 
+def least_squares_local(m, n, P, Q, warps):
+    """Those, and what solutions of a lower rank take: five rotations of each column, and some numbers."""
+    return bidiagonal_local(m, n, P, Q, warps) + 16 * n + 32
+
+
 def qr_local(m, n, P, Q, warps):
     """Six rows and columns, and two rows for each row of the grid where sums do not go through warps."""
     return 6 * (max(m, n) + max(P, Q) + WARP) + (0 if warps else 2 * P * (n + 2 * Q))
@@ -198,7 +203,7 @@ GRIDS = {
     "solve_symmetric": Grid("grid_posv.cl", order, order, posv_shape, posv_local, suits=few_definite),
     "solve": lu(columns=with_right_hand_sides),
     "svdvals": BIDIAGONAL,
-    "lstsq": BIDIAGONAL,
+    "lstsq": replace(BIDIAGONAL, local=least_squares_local),
     "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
 
