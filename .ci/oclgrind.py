@@ -27,7 +27,10 @@ TESTS = {
     ),
     "gemm_opencl": "kernels_of_gpus sequences",
     "linalg_opencl": "as_numpy solve through_local_memory what_fails",
-    "linalg_grids": "the_first_of_equal_pivots cho_factor_on_grids triangles_that_are_singular rows_that_are_none",
+    "linalg_grids": (
+        "the_first_of_equal_pivots cho_factor_on_grids triangles_that_are_singular rows_that_are_none "
+        "definite_systems_on_grids ranks_on_grids"
+    ),
     "kron": "one_pass_of_gpus",
     "bands": "devices tiles_on_devices teams_on_devices",
     "solvers": (

@@ -285,10 +285,13 @@ def tall(m: int, n: int, computed: np.dtype) -> tuple[int, int]:
     members = 4
     while True:
         P = min(p for p, largest in TALL.items() if members <= largest)
+        if members == WARP and max(m, n) > WARP:
+            P = 4
         Q = min(members // P, 1 << (n - 1).bit_length())
         P = members // Q
         elements = math.ceil(m / P) * math.ceil(n / Q)
-        most = 2 * OF_TALL if P == 1 and members >= 8 and m <= WARP else OF_TALL
+        whole = P == 1 and members >= 8 and m <= WARP
+        most = 2 * OF_TALL if whole or (members == WARP and P == 4) else OF_TALL
         enough = max(elements, registers(elements, computed) / 2) <= most
         if enough or members >= MOST or (members >= MOST // 2 and registers(elements, computed) <= OF_A_MEMBER):
             return P, Q

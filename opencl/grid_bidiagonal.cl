@@ -6,7 +6,8 @@
  * numbers: see CLA_BETWEEN; the diagonals are of A times a power of 2, whose elements are 1 or about that.
  *
  * A step reflects a column and then a row. Right-hand sides take part in the former, so that x = V B^-1 U^H b needs
- * neither U nor V. Where the rank is not full, x is anything.
+ * neither U nor V. Norms of the inverse of B say whether the rank is full for sure; if not, truncated.h counts what is up to
+ * the limit, and `numbers` tells of how many of these x is free, or -1 where it is anything.
  */
 #define CHAINED 1
 #include "svd_results.h"
@@ -14,8 +15,13 @@
 #define HELD (N + R)
 #endif
 #include "grid_reflectors.h"
+#if OUTCOME == 3
+#define IN_GLOBAL 0
+#include "truncated.h"
+#else
 #include "jacobi.h"
 #include "team_sums.h"
+#endif
 
 #ifndef WIDE
 #define WIDE 0
@@ -39,6 +45,14 @@
     beside[team * N + (k)] = (k) + 1 < N ? h.beta : 0; \
     taus[team * N + (k)] = h.tau * cla_add_square(h.inverse, 0); \
     tops[team * N + (k)] = h.top;
+
+/* The first N rows of right-hand sides in local memory, as solutions begin */
+#define TAKE_RIGHT_HAND_SIDES \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
+        CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) { \
+            const int i = u * P + p, j = v * Q + c - N; \
+            if (i < N && j >= 0 && j < R) own_solutions[i * R + j] = a[u][v]; \
+        }
 
 __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_bidiagonal(long nm, long told, __global int *failed OPERANDS, RESULTS CLA_NUMBERS)
 {
@@ -79,32 +93,58 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_bidiagonal(long nm, long told, 
 #if OUTCOME == 3
     __local cla_lane solutions[TEAMS * N * R];
     CLA_LOCAL cla_lane *own_solutions = solutions + team * (N * R);
-    {
-        cla_lane squares[OWN_COLUMNS];
-        CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) {
-            const int j = v * Q + c - N;
-            CLA_REAL sum = 0;
-            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
-                const int i = u * P + p, exists = j >= 0 && j < R;
-                if (exists && i < N) own_solutions[i * R + j] = a[u][v];
-                sum = cla_add_square(cla_lane_select(i < N, cla_lane_real(0), a[u][v]), sum);
-            }
-            squares[v] = cla_lane_real(sum);
+    TAKE_RIGHT_HAND_SIDES
+    cla_lane squares[OWN_COLUMNS];
+    CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) {
+        CLA_REAL sum = 0;
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
+            sum = cla_add_square(cla_lane_select(u * P + p < N, cla_lane_real(0), a[u][v]), sum);
+        squares[v] = cla_lane_real(sum);
+    }
+    CLA_GRID_SUM(squares, FIRST_OF_B, OWN_COLUMNS)
+    __local CLA_REAL inverses[TEAMS * N], bounds[TEAMS * 2];
+    __local cla_split splits[TEAMS];
+    CLA_LOCAL cla_split *split = splits + team;
+    CLA_REAL most = 0;
+    for (int k = t; k < N; k += MEMBERS) {
+        const CLA_REAL x = diagonal[team * N + k], y = beside[team * N + k], z = k ? beside[team * N + k - 1] : 0;
+        inverses[team * N + k] = 1 / x;
+        most = fmax(most, fabs(x) + fmax(fabs(y), fabs(z)));
+    }
+    most = cla_largest_of_team(room, most);
+    CLA_TOGETHER
+    /* solutions, and norms of the inverse of B: by rows and columns, those of the inverse of the matrix of sizes */
+    for (int j = t; j < R + 2; j += MEMBERS) {
+        const int of_norm = j >= R, down = j == R + 1;
+        cla_lane y = cla_lane_real(0);
+        CLA_REAL norm = 0;
+        CLA_ROLLED for (int step = 0; step < N; step++) {
+            const int k = down ? step : N - 1 - step;
+            const CLA_REAL off = down ? k ? beside[team * N + k - 1] : 0 : beside[team * N + k], inverse = inverses[team * N + k];
+            const cla_lane right = of_norm ? cla_lane_real(1) : own_solutions[k * R + min(j, R - 1)];
+            y = (right - y * (of_norm ? CLA_MINUS(fabs(off)) : off)) * (of_norm ? fabs(inverse) : inverse);
+            if (of_norm) norm = cla_larger(norm, y);
+            else own_solutions[k * R + j] = y;
         }
-        CLA_GRID_SUM(squares, FIRST_OF_B, OWN_COLUMNS)
-        CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) {
-            const int j = v * Q + c - N;
-            if (p == 0 && q < nm && j >= 0 && j < R)
-                residuals[q * R + j] = (TARGET)cla_lane_re(cla_scaled(squares[v], -2 * power_of_b));
-        }
+        if (of_norm) bounds[team * 2 + down] = norm;
     }
     CLA_TOGETHER
-    for (int j = t; j < R; j += MEMBERS) {
-        cla_lane y = cla_lane_real(0);
-        CLA_ROLLED for (int k = N - 1; k >= 0; k--) {
-            y = (own_solutions[k * R + j] - y * beside[team * N + k]) * (1 / diagonal[team * N + k]);
-            own_solutions[k * R + j] = y;
-        }
+    const CLA_REAL rcond = cla_lane_re(CLA_NUMBER_AT(RCOND, RCOND0 + q_read * RCONDstep));
+    const CLA_REAL inverse = sqrt(bounds[team * 2]) * sqrt(bounds[team * 2 + 1]);
+    const int suspect = known && !(most * rcond * inverse < (CLA_REAL)0.5);
+    if (suspect) TAKE_RIGHT_HAND_SIDES
+    CLA_TOGETHER
+    if (suspect && t == 0)
+        cla_split_off(split, diagonal + team * N, beside + team * N, most, rcond, own_solutions);
+    CLA_TOGETHER
+    const int missing = suspect ? split->missing : 0;
+    if (suspect)
+        for (int j = t; j < R; j += MEMBERS) cla_solve_split(split, own_solutions + j);
+    if (t == 0 && q < nm) numbers[CLA_BETWEEN(N, q, 2 * N + 1)] = missing;
+    CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) {
+        const int j = v * Q + c - N;
+        if (p == 0 && q < nm && j >= 0 && j < R)
+            residuals[q * R + j] = (TARGET)(missing ? NAN : cla_lane_re(cla_scaled(squares[v], -2 * power_of_b)));
     }
     CLA_TOGETHER
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)

@@ -7,6 +7,8 @@
  * know; `failed`; for each operand its buffer, where it begins, and the stride from matrix to matrix in numbers;
  * results. Those of matrices that fail, for which `bad` is not 0, are NaN.
  */
+#ifndef CLA_ARGUMENT /* grids that find singular values come here twice */
+
 #include "lane.h"
 
 #ifndef N
@@ -39,3 +41,5 @@ CLA_INLINE void cla_put(__global TARGET *p, long i, cla_lane a)
     p[i * CLA_PARTS + 1] = (TARGET)cla_lane_im(a);
 #endif
 }
+
+#endif

@@ -215,6 +215,8 @@ __kernel CLA_GROUP_OF(MEMBERS * LANES) void gelsy_strips(long lanes, long nm, CL
             }
         }
         CLA_TOGETHER
+#undef SPAN
+#define SPAN Q /* blocks of few matrices are large, which compile fast */
 #define LINES_OF(k) ((k) % 2 * LINES)
 #define KEEP(k, h) \
     taus[team * N + k] = h.tau * cla_add_square(h.inverse, 0); \

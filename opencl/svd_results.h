@@ -35,4 +35,4 @@
 
 /* Real numbers between the kernels of a chain, number k of matrix q: the diagonal of B, what is beside it, and the power
  * of 2 by which A was scaled, or NaN if it is not finite. They are for 32 matrices each. */
-#define CLA_BETWEEN(n, q, k) ((((q) / 32) * (2 * (n) + 1) + (k)) * 32 + (q) % 32)
+#define CLA_BETWEEN(n, q, k) ((((q) / 32) * (2 * (n) + 2) + (k)) * 32 + (q) % 32)

@@ -32,6 +32,7 @@
 #define SETS (VECTORS ? 4 : 1) /* of planes: for U and V, for this step and the next */
 #define DEFICIENT (OUTCOME == 3 && CHAINED)
 #if DEFICIENT
+#define IS_TO_DO(q) (ranks[q] + numbers[CLA_BETWEEN(THIN, q, 2 * THIN + 1)] != THIN)
 #define WANTED(some) (first + (some) < nm && wanted[some])
 #else
 #define WANTED(some) (first + (some) < nm)
@@ -119,8 +120,8 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
 #if DEFICIENT
     __local int wanted[TEAMS];
     int any = 0;
-    for (int k = 0; k < TEAMS; k++) any |= ranks[min(first + k, nm - 1)] < THIN;
-    if (t == 0) wanted[team] = ranks[min(q, nm - 1)] < THIN;
+    for (int k = 0; k < TEAMS; k++) any |= IS_TO_DO(min(first + k, nm - 1));
+    if (t == 0) wanted[team] = IS_TO_DO(min(q, nm - 1));
     for (; any; any = 0) { /* a condition: of these PoCL copies all that follows */
 #endif
 

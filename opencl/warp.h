@@ -114,6 +114,7 @@ CLA_INLINE int cla_last_of(uint which)
 #define CLA_NEAR_RECIPROCAL(x) (x)
 #else
 #define CLA_NEAR_RECIPROCAL(x) cla_near_reciprocal(x)
+#endif
 CLA_INLINE CLA_REAL cla_near_reciprocal(CLA_REAL x)
 {
     if (sizeof(CLA_REAL) == 4) {
@@ -126,7 +127,6 @@ CLA_INLINE CLA_REAL cla_near_reciprocal(CLA_REAL x)
     const double error = fma(-(double)x, y, 1.0);
     return fma(y, fma(error, error, error), y);
 }
-#endif
 /* The halves of a number's bits; floats have nothing in the low one. */
 CLA_INLINE int cla_high(CLA_REAL x)
 {

@@ -72,7 +72,9 @@ VARIANTS = [  # of what is no routine's
       for far in range(2)),
     *(("grid_bidiagonal.cl", FUSED | {"M": 5, "P": 1 + wide, "Q": 2, "TEAMS": 2, "OUTCOME": outcome, "WIDE": wide})
       for outcome, wide in ((1, 1), (3, 0))),
-    *(("singular_values.cl", FUSED | {"M": 5, "MATRICES": 2, "OUTCOME": outcome}) for outcome in (1, 3)),
+    *((f"singular_{how}.cl", FUSED | {"M": 5, "MATRICES": 2, "OUTCOME": outcome})
+      for how in ("values", "bisection") for outcome in (1, 3)),
+    *(("grid_posv.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": uplo}) for uplo in range(2)),
     *(("fused.cl", FUSED | {"FUSED_QR": 1, "M": 4, "MODE": mode, "LINE": 17, "ASTAGED": 1}) for mode in range(4)),
     *(("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1, "CLEAN": clean}) for clean in range(2)),
     *(("grid_qr.cl", FUSED | {"M": 5, "P": 1 + mode % 2, "Q": 2, "TEAMS": 2, "MODE": mode}) for mode in range(4)),

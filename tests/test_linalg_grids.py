@@ -259,3 +259,66 @@ def test_triangles_that_are_singular(queue, on_grids):
     assert np.isnan(x[[4, 7]]).all() and (np.delete(x, [4, 7], 0) == 1).all()
     with pytest.raises(linalg.LinAlgError, match=r"2 of 9 matrices, at 4, 7$"):
         linalg.solve_triangular(on(queue, a), on(queue, np.ones(5)))
+
+
+@pytest.mark.parametrize(
+    ("n", "r", "dtype", "lower"),
+    [
+        (5, 2, "f", True),
+        pytest.param(18, 1, "D", False, marks=pytest.mark.exhaustive),
+        pytest.param(49, 4, "d", True, marks=pytest.mark.exhaustive),
+        pytest.param(97, 1, "f", False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_definite_systems_on_grids(queue, rng, on_grids, n, r, dtype, lower):
+    """One triangle is read; a matrix that is not definite has no solution, and touches no other."""
+    x = random(rng, (7, n, n), dtype)
+    a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
+    b = random(rng, (7, n, r), dtype)
+    given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
+    given[2, n // 2, n // 2] = -1
+    options = {"assume_a": "pos", "lower": lower, "on_error": "nan", "compute": "same"}
+    found = linalg.solve(on(queue, given), on(queue, b), **options).get()
+    assert [type(plan) for plan in launch.plans(queue).known.values()] == [fused.Fused]
+    assert np.isnan(found[2]).all()
+    good = [0, 1, 3, 4, 5, 6]
+    assert solve_ratio(a[good], found[good], b[good]) < 30
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "few"),
+    [
+        ((3, 2), "f", True),
+        pytest.param((5, 3), "f", True, marks=pytest.mark.exhaustive),
+        pytest.param((9, 9), "D", False, marks=pytest.mark.exhaustive),
+        pytest.param((40, 24), "d", True, marks=pytest.mark.exhaustive),
+        pytest.param((48, 48), "f", False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_ranks_on_grids(queue, rng, monkeypatch, on_grids, shape, dtype, few):
+    """Ranks that are full for sure, or not; of what is not finite nothing is known, and all others keep their bits."""
+    monkeypatch.setattr(fused, "FEW", dict.fromkeys(fused.FEW, 1e9 * few))
+    m, n = shape
+    a, b = random(rng, (9, m, n), dtype), random(rng, (9, m, 2), dtype)
+    a[1, :, 1] = a[1, :, 0]
+    a[2] = a[2, :, :1]
+    a[3] = 0
+    a[4] = np.diag(np.append(np.ones(n - 1), 1e-30))[np.arange(m) % n]
+    a[5, 0, 0] = np.nan
+    a[8], b[8] = a[0], b[0]
+    eps = float(np.finfo(dtype).eps)
+    options = {"compute": "same", "on_error": "nan"}
+    for rcond in (100 * eps, 0.2):
+        x, squares, rank, s = (y.get() for y in linalg.lstsq(on(queue, a), on(queue, b), rcond, **options))
+        assert np.isnan(x[5]).all() and np.isnan(s[5]).all() and rank[5] == 0
+        assert x[0].tobytes() == x[8].tobytes() and s[0].tobytes() == s[8].tobytes()
+        for q in (0, 1, 2, 3, 4, 6, 7):
+            wide = a[q].astype("D" if dtype in "FD" else "d")
+            y, left, full, t = np.linalg.lstsq(wide, b[q].astype(wide.dtype), rcond)
+            size = t[0] / t[full - 1] if full else 1
+            assert rank[q] == full
+            assert abs(s[q] - t).max() <= 30 * m * eps * t[0]
+            assert abs(x[q] - y).max() <= 300 * m * eps * size**2 * abs(y).max()
+            if m > n and full == n:
+                np.testing.assert_allclose(squares[q], left, 300 * m * eps * size)
+            assert m == n or full == n or np.isnan(squares[q]).all()

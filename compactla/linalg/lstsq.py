@@ -61,9 +61,10 @@ def lstsq(
     Notes
     -----
     Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`. On GPUs
-    matrices become bidiagonal, by reflections in which right-hand sides take part: singular vectors, as in
-    `compactla.linalg.svd`, are for matrices whose rank is not full, or that have less rows than columns. For a single
-    matrix, `residuals` is empty where its rank is below n, as NumPy's is.
+    matrices become bidiagonal, by reflections in which right-hand sides take part, as they do in the rotations that
+    separate few small singular values from the others. Singular vectors, as in `compactla.linalg.svd`, are for matrices
+    where these are many, or that have less rows than columns. For a single matrix, `residuals` is empty where its rank
+    is below n, as NumPy's is.
 
     Examples
     --------

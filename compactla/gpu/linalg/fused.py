@@ -40,6 +40,8 @@ ROOM = 26 * 1024  # bytes of local memory, at most: with more, a compute unit ha
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 AT_A_TIME = 2048  # matrices for which there is room in global memory
 TOGETHER = {4: 3, 8: 4}  # rows to which one kernel finds singular values as fast as several, by bytes of real numbers
+FEW = {4: 64, 8: 32}  # matrices of a compute unit of which bisection finds singular values faster, by those bytes
+BISECTED = 256  # work-items of a work-group, a value each
 BETWEEN = 32  # matrices whose numbers are next to each other between two kernels
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -214,7 +216,7 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
         kind, teams = SPECTRA[name].kernel, macros["TEAMS"]
         work = work_bytes(function, number, computed) if macros["IN_GLOBAL"] else 0
         found = Shape(f"{kind}.cl", kind, macros, teams * macros["MEMBERS"], teams, work)
-        return chained(function, options, device, fit.number, fit.computed, found)
+        return chained(function, options, device, fit, found)
     if name in GRIDS:
         file, macros = GRIDS[name].file, grid(function, options, device, number, computed)
     else:
@@ -225,9 +227,9 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     return None
 
 
-def chained(function, options, device, number, computed, found) -> Shape:
+def chained(function, options, device, fit, found) -> Shape:
     """Kernels for singular values without vectors, with what was `found` after them for least squares, or that."""
-    outcome = found.macros.get("OUTCOME")
+    outcome, number, computed = found.macros.get("OUTCOME"), fit.number, fit.computed
     m, n = number.get("m", 0), number["n"]
     item = REAL[computed.char].itemsize
     gains = max(m, n) > TOGETHER[item] and (outcome == 1 or (outcome == 3 and m >= n))
@@ -235,17 +237,26 @@ def chained(function, options, device, number, computed, found) -> Shape:
     if not teams:
         return found
     thin, sizes = min(m, n), {"OUTCOME": outcome, "M": max(m, n), "N": min(m, n)}
-    between = 2 * thin + 1
-    matrices = next(count for count in (32, 16, 8) if count * between * item <= LOCAL_BYTES)
-    values = sizes | {"MATRICES": matrices, "CLA_WARP": int(teams["CLA_WARP"] > 0)}
+    between = 2 * thin + 2
     teams |= sizes | {"WIDE": int(m < n)}
     first = Shape(
         "grid_bidiagonal.cl", "grid_bidiagonal", teams, teams["TEAMS"] * teams["P"] * teams["Q"], teams["TEAMS"]
     )
-    second = Shape("singular_values.cl", "singular_values", values, matrices, matrices)
+    second = values_of(fit.nm, device, thin, item, sizes, teams["CLA_WARP"])
     if outcome == 1:
         return second._replace(before=(first,), between=between)
     return found._replace(macros=found.macros | {"CHAINED": 1}, before=(first, second), between=between)
+
+
+def values_of(nm, device, n, item, macros, warp) -> Shape:
+    """The kernel for singular values of bidiagonal matrices of n rows, whose real numbers have so many bytes."""
+    if nm <= FEW[item] * device.max_compute_units and n <= BISECTED:
+        matrices = min(range(1, BISECTED // n + 1), key=lambda count: (-count * n % GROUP / count, count))
+        values = macros | {"MATRICES": matrices, "CLA_WARP": warp}
+        return Shape("singular_bisection.cl", "singular_bisection", values, matrices * n, matrices)
+    matrices = next(count for count in (32, 16, 8) if count * (2 * n + 1) * item <= LOCAL_BYTES)
+    values = macros | {"MATRICES": matrices, "CLA_WARP": int(warp > 0)}
+    return Shape("singular_values.cl", "singular_values", values, matrices, matrices)
 
 
 def alone(function, options, arrays, fit, whole) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers, tall
@@ -12,13 +12,14 @@ LARGEST = 128  # rows and columns
 GROUP = 64  # work-items of a work-group, at least
 OF_SQUARE = 44  # elements of a member of these, or pairs of 4-byte registers
 OF_A_MEMBER = 144  # 4-byte registers for its part of a matrix, at most, where the team can be larger
-FEW, OF_FEW = 64, 36  # members of teams that are small, and elements that each of those has, at most
+OF_FEW = {4: 36, 16: 36, 32: 72}  # elements of a member, at most, where there are so few
 SMALL = 8  # rows of matrices that suit four members
 MOST = 512  # work-items of a team
 BLOCKS = 24  # of steps that are written out, of LU factorizations with less than four columns of the grid
 ALL_REGISTERS = 65536  # of a work-group
 ELEMENTS, OF_LU, OTHERS = 80, 160, 64  # of a member in these, at most, its 4-byte registers for them, and for all else
 OF_ROWS, MOST_OF_ROWS = 80, 168  # registers of a member for rows of its own: if no more need be, and at most
+MOST_BESIDE = 4  # right-hand sides that are solved for while a Cholesky factor is made
 TURNS = 4  # steps of these in which few columns change
 # Values of options, in the order of the numbers that kernels have for them.
 OPTIONS: dict[str, Sequence[str]] = {"uplo": "LU", "trans": "NTC", "diag": "NU"}
@@ -30,10 +31,18 @@ def shape(m, n, computed):
     P, Q = (2, 2) if max(m, n) <= SMALL else (4, 4)
     while P * Q < MOST:
         elements = math.ceil(m / P) * math.ceil(n / Q)
-        if registers(elements, computed) <= OF_A_MEMBER and (P * Q >= FEW or elements <= OF_FEW):
+        if registers(elements, computed) <= OF_A_MEMBER and elements <= OF_FEW.get(P * Q, elements):
             break
-        P, Q = (P, 2 * Q) if P == Q else (2 * P, Q)
+        P, Q = (2 * P, Q) if P == Q else (P, 2 * Q)
     return P, Q
+
+
+def posv_shape(m, n, computed):
+    """Rows and columns of the grid: fewer, as its members wait for each other in every step of the solution too."""
+    elements = math.ceil(n / 4) ** 2  # of which a triangle is in registers
+    if n > SMALL and max(elements, registers(elements, computed) / 2) <= OF_A_MEMBER:
+        return 4, 4
+    return shape(m, n, computed)
 
 
 def lu_shape(m, n, computed):
@@ -72,7 +81,7 @@ def square(m, n, computed):
         Q = members // P
         elements = math.ceil(m / P) * math.ceil(n / Q)
         held = registers(elements, computed)
-        enough = max(elements, held / 2) <= OF_SQUARE
+        enough = max(elements / (1 + (members == WARP)), held / 2) <= OF_SQUARE  # a warp needs no barriers
         if enough or members >= MOST or (members >= MOST // 2 and held <= OF_A_MEMBER):
             return P, Q
         members *= 2
@@ -81,6 +90,11 @@ def square(m, n, computed):
 def cholesky_local(m, n, P, Q, warps):
     """Two columns."""
     return 2 * (max(m, n) + max(P, Q) + WARP)
+
+
+def posv_local(m, n, P, Q, warps):
+    """Two columns, and rows of a block of steps."""
+    return (2 + min(P, Q)) * (max(m, n) + max(P, Q) + WARP) + 2 * MOST_BESIDE
 
 
 def lu_local(m, n, P, Q, warps):
@@ -94,6 +108,11 @@ def bidiagonal_local(m, n, P, Q, warps):
     rows, columns, parts = -(-m // P) * P, -(-n // Q) * Q, Q // min(Q, WARP // P) if warps else Q
     lines = 2 * (rows + max(rows, columns)) + WARP + 4 * n + P * Q
     return lines + (parts > 1) * parts * (rows + P) + (0 if warps else P * (columns + Q))
+
+
+def least_squares_local(m, n, P, Q, warps):
+    """Those, and what solutions of a lower rank take: five rotations of each column, and some numbers."""
+    return bidiagonal_local(m, n, P, Q, warps) + 16 * n + 32
 
 
 def qr_local(m, n, P, Q, warps):
@@ -122,6 +141,8 @@ class Grid:
         Registers of a member for all else; without them the kernel is too slow.
     down : bool
         Whether neighbours are always in a column of the grid.
+    suits : function
+        Whether it is for these sizes and options.
     """
 
     file: str
@@ -132,6 +153,7 @@ class Grid:
     staged: Callable[..., int] = lambda **_: 0
     others: int = 0
     down: bool = False
+    suits: Callable[..., bool] = lambda **_: True
 
 
 def order(n, **_):
@@ -140,6 +162,10 @@ def order(n, **_):
 
 def rows(m, **_):
     return m
+
+
+def few_definite(assume_a, r, **_):
+    return assume_a == "pos" and r <= MOST_BESIDE
 
 
 def with_right_hand_sides(n, r, **_):
@@ -174,9 +200,10 @@ GRIDS = {
     "slogdet": lu(),
     "inv": lu(),
     "lu_factor": lu(rows),
+    "solve_symmetric": Grid("grid_posv.cl", order, order, posv_shape, posv_local, suits=few_definite),
     "solve": lu(columns=with_right_hand_sides),
     "svdvals": BIDIAGONAL,
-    "lstsq": BIDIAGONAL,
+    "lstsq": replace(BIDIAGONAL, local=least_squares_local),
     "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
 
@@ -187,6 +214,8 @@ def grid(function, options, device, number, computed) -> dict[str, int]:
     if kind is None or choices.is_cpu(device) or max(number.values()) > LARGEST:
         return {}
     sizes, warps = number | options, "NVIDIA" in device.platform.name
+    if not kind.suits(**sizes):
+        return {}
     m, n = kind.rows(**sizes), kind.columns(**sizes)
     P, Q = kind.shape(m, n, computed)
     local = (kind.local(m, n, P, Q, warps) + m * number.get("r", 0)) * computed.itemsize
