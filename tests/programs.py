@@ -116,6 +116,7 @@ VARIANTS = [  # of what is no routine's
       for inverses, (watched, tile) in enumerate(itertools.product(WATCHED, (TILE, {})))),
     *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "AHEAD": ahead}) for ahead in range(2)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "TEAM": 3, "AHEAD": ahead}) for ahead in range(7)),
+    *(("thomas_warp.cl", {"FACTOR_WARP": 1, "BLOCK": 3 + ahead, "TEAM": 2, "AHEAD": ahead}) for ahead in (1, 2)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "TEAM": 3, "WATCH": 1, **watched}) for watched in WATCHED),
     *(("thomas_solve.cl", {"SOLVE_TEAM": 1, "BLOCK": 3, "RHS": 2, "AHEAD": 1 + regular, "AHEAD_UP": 2 - regular,
                            "REGULAR": regular, "CLA_STORED": f"CLA_STORED_{name.upper()}"})

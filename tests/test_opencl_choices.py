@@ -266,6 +266,9 @@ FACTOR = [
     (3, "factor_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 2, "AHEAD": 5}),
     (3, "factor_team", {"LANES": 4, "COLUMNS": 1, "TEAM": 3, "AHEAD": 6}),
     (2, "factor_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 1, "AHEAD": 6}),
+    (3, "factor_warp", {"LANES": 4, "TEAM": 2, "AHEAD": 1}),
+    (3, "factor_warp", {"LANES": 4, "TEAM": 4, "AHEAD": 2}),
+    (2, "factor_warp", {"LANES": 4, "TEAM": 1, "AHEAD": 3}),
 ]
 SOLVE = {1: {"LANES": 4, "RHS": 1, "AHEAD": 2, "AHEAD_UP": 3}, 3: {"LANES": 2, "RHS": 2, "AHEAD": 1, "AHEAD_UP": 1}}
 

@@ -24,7 +24,8 @@ COUPLED = 4  # block rows of a line that a work-item takes couplings from
 HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 CHUNKS = 64  # work-items that compute the residual of a line
-WIDE, SHORT = 12, 16  # larger blocks are in packs of so many where the local memory of a compute unit holds two then
+MIDDLE, WIDE = 6, 12  # larger blocks are in shorter packs where teams copy whole packs to local memory
+SHORT, SHORT_REAL = 16, 64  # such packs have so many lines, those of middle blocks of real numbers so many bytes
 FEW = 8  # lines for each compute unit, and less, are few
 
 
@@ -93,8 +94,12 @@ def is_few(queue, lanes) -> bool:
 
 def vector_length(b: int, dtype: np.dtype, queue: Queue) -> int:
     """The vector length that suits packs of b x b blocks: that of all packs, but for large blocks in CUDA memory."""
-    wide = WIDE < b <= LARGEST and choices.local_room(queue.device, True) > LOCAL_BYTES
-    return SHORT if wide else default_vlen(dtype, queue)
+    roomy = b <= LARGEST and choices.local_room(queue.device, True) > LOCAL_BYTES
+    if roomy and b > WIDE:
+        return SHORT
+    if roomy and b > MIDDLE and dtype.kind != "c":
+        return SHORT_REAL // dtype.itemsize
+    return default_vlen(dtype, queue)
 
 
 def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float, float]:

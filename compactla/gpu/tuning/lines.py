@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from compactla.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, Kernel, Search, registers
+from compactla.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, WARP, Kernel, Search, registers
 
 LARGEST = 16  # block
 COPIES, BY_TURNS = 3, 4  # as AHEAD: a block row is copied to local memory in advance
@@ -35,6 +35,10 @@ def lines_candidates(size, dtype, lanes):
         for ahead in BULK:
             if lanes and registers(2 * columns * b, dtype) <= REGISTERS - 40:
                 yield team(b, max(lanes), columns, ahead)
+    for members in (4, 8):
+        for ahead in (1, 2):
+            if lanes and members < 2 * b and registers(2 * -(-b // members) * b, dtype) <= REGISTERS - 80:
+                yield {"kernel": "factor_warp", "LANES": max(lanes), "TEAM": members, "AHEAD": ahead}
 
 
 def team(b, lanes, columns, ahead):
@@ -76,6 +80,17 @@ def is_whole(choice, size) -> bool:
     return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) >= 1 + (COPIES <= choice["AHEAD"] < max(BULK))
 
 
+def is_of_warps(choice, size) -> bool:
+    """Whether teams are parts of warps, which they make up, or of less than one."""
+    items = choice["LANES"] * choice["TEAM"]
+    return choice["TEAM"].bit_count() == 1 and (items <= WARP or items % WARP == 0)
+
+
+def warp_local(choice, size) -> int:
+    """Two columns, each with a reciprocal and some elements that align it, and blocks."""
+    return (2 * (size[0] + 8) + 3 * choice["AHEAD"] * size[0] ** 2) * choice["LANES"]
+
+
 def factor_local(choice, size) -> int:
     columns, own, ahead = choice["COLUMNS"], choice["COLUMNS"] * choice["TEAM"], choice["AHEAD"]
     rows = {COPIES: size[0] + 2 * own, BY_TURNS: size[0] + own, 5: 3 * size[0], 6: 6 * size[0]}.get(ahead, size[0])
@@ -92,6 +107,16 @@ FACTOR = {
         whole=is_whole,
         roomy=True,
         whole_packs=lambda choice: choice["AHEAD"] in BULK,
+    ),
+    "factor_warp": Kernel(
+        {"LANES": LANES, "TEAM": TEAM, "AHEAD": range(1, 4)},
+        group=lambda choice, size: choice["LANES"] * choice["TEAM"],
+        local=warp_local,
+        places=lambda choice: choice["AHEAD"],
+        whole=is_of_warps,
+        file="thomas_warp.cl",
+        roomy=True,
+        whole_packs=lambda choice: True,
     ),
 }
 
