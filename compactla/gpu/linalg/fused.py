@@ -154,6 +154,7 @@ def fused(function, options, arrays, fit):
         item, ends = a.dtype.itemsize, strides[-2:]
         whole.append(step == m * n * item and (ends == (n * item, item) or ends == (item, m * item)))
         macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize}
+        macros |= {f"{name}SAME": int(a.dtype == computed)}
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
