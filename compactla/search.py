@@ -45,6 +45,8 @@ class Kernel:
         Its source, if it is not that of the search.
     warps : bool
         Whether it is told by CLA_WARP that a work-group is one of NVIDIA's warps, which needs no barriers.
+    in_warps : bool
+        Whether it is told so for the work-items of a matrix, which are neighbours.
     """
 
     tunables: dict[str, range]
@@ -56,6 +58,7 @@ class Kernel:
     whole: Callable[[Choice, Size], bool] = lambda choice, size: True
     file: str = ""
     warps: bool = False
+    in_warps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +271,50 @@ def grids(
                 and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP
             ):
                 yield {"kernel": kernel, "LANES": some, "P": P, "Q": Q}
+
+
+TURNS = 4  # steps that take place in few columns, of kernels whose members have whole rows
+GROUPS = 3  # of a compute unit, where columns of right-hand sides would take the registers of more
+
+
+def rows(file: str, width: Callable[..., int], **tunables: range) -> Kernel:
+    """A kernel in a file of which P neighbours have the rows of a matrix of LANES: see `opencl/rows.h`.
+
+    The first size is the height of a matrix, `width` its other one.
+    """
+
+    def local(choice, size):
+        m, n = size[0], width(*size)
+        return choice["LANES"] * ((m + TURNS) * (n + TURNS) + WARP // 2 + 3 * m + 2 * choice["P"])
+
+    return Kernel(
+        {"LANES": LANES, "P": range(1, WARP + 1), **tunables},
+        group=lambda choice, size: choice["LANES"] * choice["P"],
+        local=local,
+        whole=lambda choice, size: choice["P"].bit_count() == 1,
+        file=file,
+        in_warps=True,
+    )
+
+
+AND_COLUMNS = {"COLUMNS": range(1, 4), "CLA_GROUPS": range(9)}  # tunables of those that solve then
+
+
+def on_rows(kernel: str, m: int, n: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of a kernel on packs whose teams have whole rows of m x n matrices."""
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    for P in (2**k for k in range(5, 1, -1) if max(m, n) <= WARP and lanes[0] > 1):
+        held = registers(-(-m // P) * n, dtype)
+        for some in sorted(some for some in lanes if some * real >= SECTOR):
+            if P < 2 * m and held <= OF_A_MEMBER and WARP <= some * P <= 8 * WARP:
+                yield {"kernel": kernel, "LANES": some, "P": P}
+
+
+def on_rows_and_columns(kernel: str, n: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of a kernel like that of `on_rows`, on n x n matrices, which then solves."""
+    for choice in on_rows(kernel, n, n, dtype, lanes):
+        for each in (1, 2):
+            yield choice | {"COLUMNS": each, "CLA_GROUPS": GROUPS * (registers(each * n, dtype) > REGISTERS // 2)}
 
 
 def solvers(name: str, n: int, r: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:

@@ -26,9 +26,9 @@ typedef unsigned long ulong;
 #define CLA_LOCAL
 #define restrict __restrict__
 
-/* Attributes of kernels and loops. CLA_GROUPS: how many work-groups a compute unit has registers for; without it the
+/* Attributes of kernels and loops. CLA_GROUPS: how many work-groups a compute unit has registers for; without it, or 0, the
  * compiler may spill some for the sake of more groups. */
-#ifdef CLA_GROUPS
+#if CLA_GROUPS
 #define reqd_work_group_size(x, y, z) launch_bounds((x) * (y) * (z), CLA_GROUPS)
 #else
 #define reqd_work_group_size(x, y, z) launch_bounds((x) * (y) * (z))

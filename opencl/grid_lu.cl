@@ -53,47 +53,21 @@
 #else
 #define SAVED 0
 #endif
-#define BLOCKS (INV ? N : (LU_STEPS + 4 * TURNS - 1) / (4 * TURNS)) /* of one code, so that there are four, or one */
-#define LEFT (INV ? BESIDE : BESIDE - STEP * BLOCKS * TURNS)
-/* Of lines of a tile: rows of the matrix, or what rows of a block are before it, which are read VECTOR elements at once. */
-#define WHOLE_LINE ((HELD + VECTOR - 1) / VECTOR * VECTOR)
-#define LU_LINE (WHOLE_LINE + (WHOLE_LINE / VECTOR % 2 == 0 ? VECTOR : 0))
-#if TURNS
-#define TILE_LINE LU_LINE
-#define LINES_HELD (SAVED ? M + TURNS : M > TURNS ? M : TURNS)
-#define TILE CLA_GRID_APART(LINES_HELD * LU_LINE, (MEMBERS + 1) * VECTOR)
-#elif STAGED
+#include "grid_lu_rows.h"
+#if !TURNS
 #define TILE_LINE (N | 1)
+#if STAGED
 #define TILE (M * TILE_LINE > M * (HELD - N) ? M * TILE_LINE : M * (HELD - N))
 #else
-#define TILE_LINE (N | 1)
 #define TILE (M * (HELD - N) > 0 ? M * (HELD - N) : 1)
+#endif
 #endif
 
 #include "grid_lu.h"
 
-#if TURNS
-#define LU_BEGIN \
-    CLA_LOCAL cla_lane *lines = tile + SAVED * (M * LU_LINE); \
-    int dead[OWN_ROWS]; /* -1 for rows that were taken, else 0 */ \
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
-        dead[u] = place[u] < 0 ? -1 : 0; \
-        if (place[u] < 0) place[u] = INT_MIN; \
-    }
-#define LU_END \
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) place[u] = place[u] == INT_MIN ? -1 : max(place[u], ~place[u]); \
-    CLA_TOGETHER
-#else
-#define LU_BEGIN
-#define LU_END CLA_TOGETHER
-#endif
-
 #define GET(i, j) CLA_NUMBER_AT(A, A0 + q_read * Astep + (i) * ARS + (j) * ACS)
 /* Matrices without gaps are copied by the warp that has them. */
-#define IS_floatfloat 1
-#define IS_doubledouble 1
-#define WITHOUT_GAPS (APARTS == CLA_PARTS && ARS == N * APARTS && ACS == APARTS)
-#if TURNS && CLA_WARP == 2 && WITHOUT_GAPS && CLA_PASTE(IS_, CLA_PASTE(ATYPE, CLA_REAL))
+#if TURNS && CLA_WARP == 2 && ASAME && ARS == N * APARTS && ACS == APARTS
 #include "async_copy.h"
 #define RUN (N * CLA_PARTS) /* numbers of a row */
 #define MOST_AT_ONCE (16 / (int)sizeof(CLA_REAL))

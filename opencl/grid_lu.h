@@ -32,8 +32,15 @@
 #define LU_CANDIDATES (TEAMS * P)
 #define LU_COLUMN __local cla_lane columns[TEAMS * 2 * LINE];
 #endif
+#ifdef ROWS /* which take steps in blocks */
+#undef LU_COLUMN
+#define LU_COLUMN
+#define LU_ROWS
+#else
+#define LU_ROWS __local cla_lane rows[TEAMS * 2 * CLA_WARPS * WIDTH] __attribute__((aligned(16)));
+#endif
 #define LU_HEAD \
-    __local cla_lane rows[TEAMS * 2 * CLA_WARPS * WIDTH] __attribute__((aligned(16))); \
+    LU_ROWS \
     __local cla_lane tiles[TEAMS * TILE] __attribute__((aligned(16))), pivots[TEAMS * LU_STEPS]; \
     __local CLA_REAL sizes[LU_CANDIDATES]; \
     __local int places[LU_CANDIDATES], swaps[TEAMS * LU_STEPS], singular[TEAMS]; \
@@ -146,6 +153,13 @@ CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int
         swaps[team * LU_STEPS + k] = KEEP ? at : better * P + p; \
     }
 #else
+#ifdef LIMIT /* the row at place k stays where its element is at least so many times as large */
+#define LU_OWN CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) if (place[u] == k) diagonal[team] = SIZE_OF(w[u][s]);
+#define LU_STAY at = diagonal[team] >= LIMIT * size ? k : at;
+#else
+#define LU_OWN
+#define LU_STAY
+#endif
 #define LU_FIND \
     int at = -1; \
     CLA_REAL size = -1; \
@@ -157,8 +171,10 @@ CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int
     } \
     sizes[team * P + p] = size; \
     places[team * P + p] = at; \
+    LU_OWN \
     CLA_TOGETHER \
     LU_LARGEST() \
+    LU_STAY \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
         found[u] = place[u] == at; \
         if (found[u]) { \

@@ -1,8 +1,9 @@
 /* Operands and results of kernels that take stacks of ordinary matrices as they are.
  *
  * Operands have any type of numbers and any strides, and are computed with as CLA_REAL. Define N, R, the sizes; for
- * operands A and B their numbers' type ATYPE, of which APARTS make an element, and ARS, ACS, the strides from row to
- * row and column to column in such numbers; and for results their numbers' type TARGET. Arguments of a kernel: nm;
+ * operands A and B their numbers' type ATYPE, of which APARTS make an element, ASAME, 1 if elements are those that are
+ * computed with, and ARS, ACS, the strides from row to row and column to column in such numbers; and for results their
+ * numbers' type TARGET. Arguments of a kernel: nm;
  * `told`, 1 if `failed` is one flag that says whether a matrix fails, 2 if it is a flag for each, 0 if nobody wants to
  * know; `failed`; for each operand its buffer, where it begins, and the stride from matrix to matrix in numbers;
  * results. Those of matrices that fail, for which `bad` is not 0, are NaN.
@@ -16,10 +17,12 @@
 #define R 4
 #define ATYPE float
 #define APARTS 1
+#define ASAME 0
 #define ARS 4
 #define ACS 1
 #define BTYPE float
 #define BPARTS 1
+#define BSAME 0
 #define BRS 4
 #define BCS 1
 #endif

@@ -83,9 +83,15 @@ def test_lu_of_warps_compiles(name, P, Q):
     grid = FUSED | {f"GRID_{name}": 1, "N": 5, "P": P, "Q": Q, "TEAMS": 64 // (P * Q), "CLA_WARP": 2, "STAGED": 1}
     grid |= {"TURNS": 2 * (Q == 1), "ATYPE": "float", "ARS": "(5)"}
     for dtype in "fD":
-        text = ptx('#include "grid_lu.cl"\n', dtype, **complete("grid_lu.cl", grid))
+        text = ptx('#include "grid_lu.cl"\n', dtype, **complete("grid_lu.cl", grid | {"ASAME": int(dtype == "f")}))
         assert "redux.sync" in text and ("cp.async" in text) == (Q == 1 and dtype == "f")
         assert ("bar.warp.sync" in text) == (Q == 1)
+
+
+def test_lu_of_packs_compiles():
+    """Warps have rows of matrices of packs, which are copied past registers."""
+    text = ptx('#include "rows_getrf.cl"\n', "f", GESV_ROWS=1, CLA_WARP=2)
+    assert "redux.sync" in text and "bar.warp.sync" in text and "cp.async" in text
 
 
 @pytest.mark.parametrize("warps", [1, 2])

@@ -6,7 +6,21 @@ from compactla.calls.recording import repeats
 from compactla.dense.getrf import in_local, room, teams_and_grids
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, LARGEST_GRID, Choice, Search, columns, each_column, grid, items, registers, squares
+from compactla.search import (
+    AND_COLUMNS,
+    ITEM,
+    LARGEST_GRID,
+    Choice,
+    Search,
+    columns,
+    each_column,
+    grid,
+    items,
+    on_rows_and_columns,
+    registers,
+    rows,
+    squares,
+)
 from compactla.types import Array, Events
 
 
@@ -72,6 +86,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
         yield from items("gesv_item")
     yield from teams_and_grids("gesv", n, n + r, dtype, lanes)
     yield from each_column("gesv_column", n, n + r, dtype, lanes)
+    yield from on_rows_and_columns("gesv_rows", size[0], dtype, lanes)
 
 
 def room_with_solutions(m, n, choice):
@@ -83,6 +98,7 @@ KERNELS = {
     "gesv_item": ITEM,
     "gesv_team": in_local(lambda n, r: n * (n + r + 1)),
     "gesv_column": columns("column_getrf.cl", lambda n, r: n + r, lambda size: 4 * size[0] + 10, tiled=True),
+    "gesv_rows": rows("rows_getrf.cl", lambda n, r: n, **AND_COLUMNS),
     "gesv_grid": grid("grid_getrf.cl", lambda n, r: n, lambda n, r: n + r, room_with_solutions, STAGED=range(2)),
 }
 

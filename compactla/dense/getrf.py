@@ -23,7 +23,9 @@ from compactla.search import (
     grid,
     grids,
     items,
+    on_rows,
     registers,
+    rows,
     squares,
 )  # fmt: skip
 from compactla.types import Array, Events
@@ -107,6 +109,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
         yield from items("getrf_item")
     yield from teams_and_grids("getrf", m, n, dtype, lanes)
     yield from each_column("getrf_column", m, n, dtype, lanes)
+    yield from on_rows("getrf_rows", m, n, dtype, lanes)
 
 
 def teams_and_grids(name, m, n, dtype, lanes) -> Iterator[Choice]:
@@ -162,6 +165,7 @@ KERNELS = {
     "getrf_column": columns(
         "column_getrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 4) + size[0] + min(size), tiled=True
     ),
+    "getrf_rows": rows("rows_getrf.cl", lambda m, n: n),
     "getrf_grid": grid("grid_getrf.cl", lambda m, n: m, lambda m, n: n, room, STAGED=range(2)),
 }
 

@@ -7,7 +7,21 @@ from compactla.dense import getrinp
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, LARGEST_GRID, Search, grid, grids, squares, team
+from compactla.search import (
+    ITEM,
+    LANES,
+    LARGEST_GRID,
+    REGISTERS,
+    SECTOR,
+    WARP,
+    Kernel,
+    Search,
+    grid,
+    grids,
+    registers,
+    squares,
+    team,
+)
 from compactla.types import Array, Events
 
 
@@ -75,11 +89,28 @@ def candidates(size, dtype, lanes):
     for choice in getrinp.candidates(size, dtype, lanes):
         yield choice | {"kernel": choice["kernel"].replace("getrinp", "getri")}
     yield from grids("getri_grid", 2 * size[0], size[0], dtype, lanes)
+    yield from on_columns("getri_rows", size[0], dtype, lanes)
+
+
+def on_columns(kernel, n, dtype, lanes):
+    """Choices of a kernel on packs with factors in local memory and columns of inverses in registers."""
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    for each in (3, 2, 1) if n <= WARP and lanes[0] > 1 else ():
+        P = -(-n // each)
+        for some in sorted(some for some in lanes if some * real >= SECTOR):
+            if WARP <= some * P <= 8 * WARP and registers(each * n, dtype) <= REGISTERS:
+                yield {"kernel": kernel, "LANES": some, "P": P, "COLUMNS": each}
 
 
 KERNELS = {
     "getri_item": ITEM,
     "getri_team": team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"]),
+    "getri_rows": Kernel(
+        {"LANES": LANES, "P": range(1, WARP + 1), "COLUMNS": range(1, 4)},
+        group=lambda choice, size: choice["LANES"] * choice["P"],
+        local=lambda choice, size: choice["LANES"] * (size[0] * (size[0] + 6) + 4),
+        file="rows_getri.cl",
+    ),
     "getri_grid": grid("grid_getrs.cl", lambda n: 2 * n, lambda n: n, lambda m, n, choice: n + 1),
 }
 

@@ -6,7 +6,18 @@ from compactla.calls.recording import repeats
 from compactla.dense import potrs
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, squares, team
+from compactla.search import (
+    AND_COLUMNS,
+    ITEM,
+    LARGEST_GRID,
+    Choice,
+    Search,
+    grid,
+    on_rows_and_columns,
+    rows,
+    squares,
+    team,
+)
 from compactla.types import Array, Events
 
 
@@ -79,11 +90,13 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     """The candidates of potrs, whose kernels hold the same numbers."""
     for choice in potrs.candidates(size, dtype, lanes):
         yield {**choice, "kernel": choice["kernel"].replace("potrs", "posv")}
+    yield from on_rows_and_columns("posv_rows", size[0], dtype, lanes)
 
 
 KERNELS = {
     "posv_item": ITEM,
     "posv_team": team({}, lambda choice, size: (size[0] * (size[0] + 3) // 2 + 1) * choice["LANES"]),
+    "posv_rows": rows("rows_posv.cl", lambda n, r: n, **AND_COLUMNS),
     "posv_grid": grid("grid_potrf.cl", lambda n, r: n + r, lambda n, r: n),
 }
 

@@ -111,10 +111,12 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     macros |= search.room(chosen, size, dtype)
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
     defines = {name.upper(): 1, **macros, **tunables}
+    of_kernel = search.kernels[name]
     group, nvidia = search.group_size(chosen, size), "NVIDIA" in queue.device.platform.name
     warps = {}
-    if search.kernels[name].warps:  # what a warp does together where it is one matrix's, or the whole work-group
-        most = 2 * (chosen["LANES"] == 1 and group % WARP == 0) or int(group == WARP)
+    if of_kernel.warps or of_kernel.in_warps:  # what a warp does together where it has whole matrices, or is the group
+        whole = of_kernel.in_warps or chosen["LANES"] == 1
+        most = 2 * (whole and group % WARP == 0) or int(group == WARP and not of_kernel.in_warps)
         warps = {"CLA_WARP": most * nvidia}
     while True:
         try:

@@ -156,6 +156,7 @@ def fused(function, options, arrays, fit):
         item, ends = a.dtype.itemsize, strides[-2:]
         whole.append(step == m * n * item and (ends == (n * item, item) or ends == (item, m * item)))
         macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize}
+        macros |= {f"{name}SAME": int(a.dtype == computed)}
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
@@ -265,7 +266,7 @@ def alone(function, options, arrays, fit, whole) -> dict[str, int]:
     if count is None:
         return {}
     held = count(**fit.number | options)
-    if held > MOST or registers(held, fit.computed) > REGISTERS:
+    if held > MOST or registers(held, fit.computed) > REGISTERS or suits_teams(function.name, fit):
         return {}
     if choices.is_cpu(device) and max(fit.number.values()) > LARGEST_ON_CPU:
         return {}
@@ -279,6 +280,12 @@ def alone(function, options, arrays, fit, whole) -> dict[str, int]:
         return {}
     macros = numbers(options) | {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
     return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
+
+
+def suits_teams(name, fit):
+    """Whether teams are faster than one work-item which has registers for it."""
+    single = REAL[fit.computed.char].itemsize == 4
+    return fit.number["n"] >= 8 and (name == "inv" or (name == "solve" and single and fit.number["r"] == 1))
 
 
 def staged(device):
