@@ -31,9 +31,11 @@
 #define READ(u) const cla_lane later##u = VALUE(next##u);
 #define DO(u) \
     const int what##u = cla_round_what(now##u), own##u = cla_round_own(now##u) * PITCH + l; \
-    const cla_lane x##u = vector[cla_round_left(now##u) * PITCH + l]; \
     if (what##u & CLA_TAKE) sum = PRODUCT ? cla_lane_real(0) : result[own##u]; \
-    if (what##u & CLA_LESS) sum = PRODUCT ? cla_lane_fma(value##u, x##u, sum) : cla_lane_fnma(value##u, x##u, sum); \
+    if (what##u & CLA_LESS) { \
+        const cla_lane x = vector[cla_round_left(now##u) * PITCH + l]; \
+        sum = PRODUCT ? cla_lane_fma(value##u, x, sum) : cla_lane_fnma(value##u, x, sum); \
+    } \
     if (what##u & CLA_PIVOT) sum = cla_lane_mul(sum, value##u); \
     if (what##u & CLA_GIVE) result[own##u] = sum; \
     if (!PRODUCT && (what##u & CLA_SYNC)) barrier(CLK_LOCAL_MEM_FENCE);
@@ -42,8 +44,7 @@
     value##u = later##u; \
     next##u = LIST(round + 2 * AHEAD + u);
 
-/* With `order` its row k of vectors is row order[k] of X and Y. An ordinary x begins every xps numbers, and its rows are
- * xrs apart; y has no gaps then. */
+/* With `order`, row k of local vectors is row order[k] of X and Y. */
 __kernel CLA_GROUP_OF(GROUP) void csrstream(long nm, long nrhs, long rounds, __global const uint2 *list,
                                             __global const int *order, CLA_VIEW(const CLA_REAL *a, v),
                                             CLA_VIEW(const CLA_REAL *x, x), CLA_VIEW(CLA_REAL *y, y))
