@@ -1,5 +1,4 @@
-/* csrmm: products with sparse matrices of one pattern, for one lane (pack level) and for a batch (define CSRMM_BATCH, or
- * CSRMM_ORDINARY where vectors are in ordinary arrays).
+/* csrmm: products with sparse matrices of one pattern, for one lane (pack level) and for a batch (define CSRMM_BATCH).
  *
  * The values of a matrix are nnz x 1, row by row: those of row i are numbers indptr[i] to indptr[i + 1] - 1, in the
  * columns that `indices` has for them. With `order`, that is a list of places in `values`: transposes need no others.
@@ -13,30 +12,27 @@
 #define CLA_CSR_AHEAD 4 /* numbers of a row that are on their way at a time */
 #endif
 
-/* The sum of all values from `first` to `last` - 1, or of some, `step` apart, times AT(index) of what they stand before. */
-#define CLA_CSR_SUM(sum, AT) \
-    cla_lane sum = cla_lane_real(0); \
-    for (long place = first; place < last; place += CLA_CSR_AHEAD * step) { \
-        CLA_UNROLL2(CLA_CSR_AHEAD, CLA_CSR_LOAD, AT) \
-        CLA_UNROLL2(CLA_CSR_AHEAD, CLA_CSR_ADD, sum) \
-    }
-#define CLA_CSR_LOAD(AT, u) \
+/* The sum of all values from `first` to `last` - 1, or of some, `step` apart, times what they stand before in column j
+ * of X. */
+CLA_INLINE cla_lane cla_csr_sum(cla_matrix values, __global const int *indices, __global const int *order, long first,
+                                long last, int step, cla_matrix X, int j)
+{
+    cla_lane sum = cla_lane_real(0);
+    for (long place = first; place < last; place += CLA_CSR_AHEAD * step) {
+#define CLA_CSR_LOAD(u) \
     const long t##u = place + u * step; \
     cla_lane a##u = cla_lane_real(0), x##u = a##u; \
     if (t##u < last) { \
         a##u = cla_matrix_load(values, (order ? order[t##u] : t##u) * values.rs); \
-        x##u = AT(indices[t##u]); \
+        x##u = cla_get(X, indices[t##u], j); \
     }
-#define CLA_CSR_ADD(sum, u) sum = cla_lane_fma(a##u, x##u, sum);
-
-/* That of column j of X. */
-CLA_INLINE cla_lane cla_csr_sum(cla_matrix values, __global const int *indices, __global const int *order, long first,
-                                long last, int step, cla_matrix X, int j)
-{
-#define CLA_CSR_AT(i) cla_get(X, i, j)
-    CLA_CSR_SUM(sum, CLA_CSR_AT)
+#define CLA_CSR_ADD(u) sum = cla_lane_fma(a##u, x##u, sum);
+        CLA_UNROLL1(CLA_CSR_AHEAD, CLA_CSR_LOAD)
+        CLA_UNROLL1(CLA_CSR_AHEAD, CLA_CSR_ADD)
+#undef CLA_CSR_LOAD
+#undef CLA_CSR_ADD
+    }
     return sum;
-#undef CLA_CSR_AT
 }
 
 /* Y <- alpha A X + beta Y in the rows first, first + step, ... of m: 0 and 1 for all. Y is not read where beta is zero,
@@ -82,54 +78,6 @@ __kernel void csrmm_batch(long lanes, long m, long nrhs, __global const long *in
     beta = cla_get(S, 1, 0);
 #endif
     cla_csrmm(m, nrhs, A, indptr, indices, TRANS ? order : 0, alpha, beta, X, Y, get_global_id(1), get_global_size(1));
-}
-#endif
-
-#ifdef CSRMM_ORDINARY
-/* y <- op(A) x of TRANS, for vectors in ordinary arrays: x begins every xs numbers, and its rows are xr apart, y has no
- * gaps. A work-group has LANES matrices of a pack, a divisor of V, and MEMBERS work-items for each. Their vectors, of N
- * rows, go through local memory, and results by so many rows at a time as there are members; neighbours read along the
- * rows, or, if ALONG, along the matrices. */
-#ifndef LANES
-#define N 3
-#define LANES 4
-#define MEMBERS 4
-#define ALONG 0
-#endif
-#ifndef TRANS
-#define TRANS 0
-#endif
-#define GROUP (LANES * MEMBERS)
-#define PITCH (LANES + 1)
-#define PARTS (1 + CLA_COMPLEX)
-#define IN_VECTOR(i) vectors[(i) * PITCH + l]
-
-__kernel CLA_GROUP_OF(GROUP) void csrmm_ordinary(long nm, long m, __global const long *indptr,
-                                                 __global const int *indices, __global const int *order,
-                                                 CLA_VIEW(const CLA_REAL *data, v), __global const CLA_REAL *restrict x,
-                                                 long x0, long xs, long xr, __global CLA_REAL *restrict y)
-{
-    __local cla_lane vectors[N * PITCH], sums[MEMBERS * PITCH];
-    const int t = get_local_id(0), l = t % LANES, member = t / LANES;
-    const long q0 = get_group_id(0) * (long)LANES;
-    const cla_matrix values = CLA_MATRIX(data, v, q0 + l, TRANS == 2);
-    for (int e = t; e < N * LANES; e += GROUP) {
-        const int v = ALONG ? e % LANES : e / N, i = ALONG ? e / LANES : e % N;
-        vectors[i * PITCH + v] = cla_lane_load_apart(x, x0 + min(q0 + v, nm - 1) * xs + i * xr, 1);
-    }
-    for (long row0 = 0; row0 < m; row0 += MEMBERS) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (row0 + member < m) {
-            const long first = indptr[row0 + member], last = indptr[row0 + member + 1];
-            const int step = 1;
-            CLA_CSR_SUM(sum, IN_VECTOR)
-            sums[member * PITCH + l] = sum;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int v = t / MEMBERS, r = t % MEMBERS;
-        if (row0 + r < m && q0 + v < nm)
-            cla_lane_store_apart(y, ((q0 + v) * m + row0 + r) * PARTS, 1, sums[r * PITCH + v]);
-    }
 }
 #endif
 

@@ -95,8 +95,11 @@ VARIANTS = [  # of what is no routine's
     *(("kron_solve.cl", KRON | {"FACTORS": n, "INTERLEAVED": n % 2, "POWN": 1, "PCONJ": 1}) for n in (1, 2, 3)),
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
-    *(("csrmm.cl", {"CSRMM_ORDINARY": 1, "N": 3, "ALONG": int(trans > 0), "TRANS": trans}) for trans in range(3)),
     ("csrilu.cl", {"CSRILU_BATCH": 1, "CLA_TEAM": 2, "CLA_TEAM_LANES": 4}),
+    *(("csrlu.cl", {"SIZE": size, "LANES": 4, "MEMBERS": 2, "NUMBERS": 100, "ARS": 32, "FRS": 32}) for size in (1, 4)),
+    *(("csrstream.cl", {"LANES": 4, "MEMBERS": 2, "ROWS": 3, "COLUMNS": 5, "VRS": 32, "AHEAD": 2, "TRANS": ordinary * 2,
+                        "ORDINARY": ordinary, "ALONG": ordinary, "PRODUCT": product})
+      for ordinary in range(2) for product in range(2)),
     *(("batch_krylov.cl", {f"{name}_BATCH": 1, "PRECONDITIONER": kind})
       for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(4)),
     *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),

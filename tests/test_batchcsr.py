@@ -10,7 +10,7 @@ from cases import here, random, there
 from compactla import gpu
 from compactla.gpu import sparse as gpu_sparse
 from drivers import working_devices
-from systems_sparse import dense, pattern, values
+from systems_sparse import dense, pattern, run_in_rounds, values
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def test_products(queue, rng, dtype, parts):
 @pytest.mark.parametrize("trans", "NTC")
 def test_products_with_ordinary_vectors(queue, rng, dtype, parts, trans, monkeypatch):
     """In one launch, as on a GPU, of vectors of any strides; NaN stays in its system."""
-    monkeypatch.setattr(gpu_sparse, "is_cpu", lambda device: False)
+    run_in_rounds(monkeypatch)
     monkeypatch.setattr(gpu_sparse, "multiply", None)
     data = values(rng, NM, *parts, dtype)
     A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
@@ -60,6 +60,8 @@ def test_products_with_ordinary_vectors(queue, rng, dtype, parts, trans, monkeyp
     for vectors in (there(x, queue), spread, there(np.ascontiguousarray(x.T), queue).T):
         found = A.multiply(vectors, trans=trans).get()
         assert close(found[good], np.einsum("qij,qj->qi", a, x)[good]) and np.isnan(found[4]).any()
+    several = there(random(rng, (NM, a.shape[2], 3), dtype), queue)
+    assert close(A.multiply(several, trans=trans).get(), a @ several.get())
 
 
 def test_scalars(queue, rng, parts):

@@ -10,13 +10,13 @@ import pytest
 
 import compactla as cla
 from cases import here, random, slow, there
-from compactla.gpu import sparse
+from compactla.gpu import rounds, sparse
 from compactla.oracle import THRESHOLD
 from compactla.sparse.elimination import Tiles, in_tiles, ordered
 from compactla.sparse.pattern import Pattern
 from drivers import working_devices
 from reference import solve_ratio
-from systems_sparse import dense, pattern, values
+from systems_sparse import dense, pattern, run_in_rounds, values
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +96,65 @@ def test_smaller_teams_for_many_systems(queue, rng, trans, monkeypatch):
         found.append((F._factors.unpack(), F.solve(b, trans=trans)))
     (factors, x), (others, y) = found
     assert np.array_equal(factors, others) and np.abs(x - y).max() < 1e-12 * np.abs(x).max()
+
+
+@on_devices
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("size", rounds.SIZES)
+@pytest.mark.parametrize("trans", "NTC")
+def test_patterns_in_rounds(queue, rng, dtype, trans, size, monkeypatch):
+    run_in_rounds(monkeypatch)
+    monkeypatch.setattr(rounds, "SIZES", (size,))
+    test_residuals(queue, rng, dtype, trans)
+
+
+@on_devices
+def test_rounds(queue, rng, dtype, monkeypatch):
+    """Tiles of all sizes; a zero pivot and NaN beside good matrices; packs and arrays of vectors; too little room."""
+    run_in_rounds(monkeypatch)
+    size = rounds.SIZES["fdFD".index(dtype.char)]
+    monkeypatch.setattr(rounds, "SIZES", (size,))
+    n, mask = 13, shapes(rng)["missing"][:13, :13] | arrow(13)
+    mask[5, 5] = False
+    parts = parts_of(mask)
+    data, b = values(rng, NM, *parts, dtype, 9), random(rng, (NM, n, 2), dtype)
+    a = dense(data, *parts, n)
+    F = cla.BatchLU(cla.BatchCSR((data, *parts), queue=queue))
+    assert not F.factor().any()
+    expected = F._factors.unpack()
+    bad = data.copy()
+    bad[3], bad[7, 0] = 0, np.nan
+    F.update(bad)
+    info, good = F.factor(), np.delete(np.arange(NM), [3, 7])
+    assert info[3] == 1 and not info[good].any()
+    assert np.array_equal(F._factors.unpack()[good], expected[good])
+    F.update(data)
+    expected_x = F.solve(b)
+    for trans, given in ("N", b), ("T", there(b, queue)), ("C", there(np.asfortranarray(b[..., 0]), queue)):
+        x, given = here(F.solve(given, trans=trans)), here(given)
+        if given.ndim == 2:
+            x, given = x[..., None], given[..., None]
+        assert solve_ratio(transposed(a, trans), x, given) < THRESHOLD
+    F.update(bad)
+    assert np.array_equal(F.solve(b)[good], expected_x[good])
+    run_in_rounds(monkeypatch, 0)
+    F.update(bad)
+    assert np.array_equal(F.factor(), info)
+    assert np.abs(F._factors.unpack() - expected)[good].max() < 1e3 * np.finfo(dtype).eps * np.abs(expected).max()
+
+
+@on_devices
+def test_incomplete_factors_in_rounds(queue, rng, monkeypatch):
+    run_in_rounds(monkeypatch)
+    parts = pattern(rng, 13)
+    data, b = values(rng, NM, *parts, np.float64), random(rng, (NM, 13, 1), np.float64)
+    A = cla.BatchCSR((data, *parts), queue=queue)
+    M = cla.krylov.ILU0(A)
+    found = M @ b
+    run_in_rounds(monkeypatch, 0)
+    M.update()
+    assert np.allclose(found, M @ b, rtol=1e-12, atol=1e-14)
+    assert np.abs(found - np.linalg.solve(dense(data, *parts, 13), b)).max() > 1e-6
 
 
 @pytest.mark.parametrize("nrhs", [0, 2, slow(3), slow(7)])

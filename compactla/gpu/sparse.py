@@ -14,22 +14,21 @@ import pyopencl as cl
 
 from compactla.calls.launch import NOW, Launch
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import empty, reused, upload
+from compactla.gpu import rounds
+from compactla.gpu.arrays import empty, reused
 from compactla.gpu.launch import FILL, GROUP, MOST, enqueue, flatten, launch_lanes
+from compactla.gpu.pattern_lists import on_device, small
 from compactla.gpu.program import built, kernel
-from compactla.gpu.tuning.choices import is_cpu
 from compactla.krylov_methods import VECTORS
 from compactla.layout import Pack
 from compactla.routine import named
-from compactla.search import LOCAL_BYTES
+from compactla.sparse.rounds import levels as levels_of
 from compactla.types import Array, Queue
 
 KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
 BESIDE = 8  # and at most where they wait for each other often and there are
 MANY = 128  # systems for each compute unit, which keep it busy
-OF_A_PRODUCT = 256  # work-items of a work-group that multiplies
-LANES, FULL = (32, 16, 8), 2  # matrices that these may have, with a part of local memory that others fit beside
 _levels: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 SECTOR = 32  # bytes that memory moves at once
 LEAST = 64  # work-items of a work-group of teams
@@ -51,20 +50,6 @@ def work(queue, size):
     if "krylov" not in kept or kept["krylov"].size < size:
         kept["krylov"] = SolverScratch(queue, size)
     return kept["krylov"]
-
-
-def on_device(pattern, queue, name, make):
-    """The arrays of integers that `make` returns, as buffers of a device, which are kept for the pattern."""
-    patterns = built(queue).__dict__.setdefault("patterns", weakref.WeakKeyDictionary())
-    kept = patterns.setdefault(pattern, {})
-    if name not in kept:
-        kept[name] = [upload(a, queue).data for a in make()]  # which has been done when it returns
-    return kept[name]
-
-
-def small(*arrays):
-    """Arrays of integers that are below 2^31."""
-    return [np.asarray(a, np.int32) for a in arrays]
 
 
 def rows_of(pattern, queue):
@@ -112,16 +97,12 @@ def beside(kind, pattern):
 def levels(indptr, indices, diagonal):
     """Rows that do not need each other, for the lower and for the upper triangle, as csrsv.cl has them."""
     lists, n = [], len(diagonal)
-    for rows, upper in ((range(n), False), (range(n)[::-1], True)):
-        level, count = np.full(n, -1), indptr[1:] - diagonal - 1 if upper else diagonal - indptr[:-1]
-        for i in rows:
-            first, middle, last = indptr[i], diagonal[i], indptr[i + 1]
-            needed = indices[middle + 1 : last] if upper else indices[first:middle]
-            level[i] = level[needed].max(initial=-1) + 1
-        starts = np.append(0, np.bincount(level).cumsum())
-        longest = np.zeros(len(starts) - 1, np.int64)
-        np.maximum.at(longest, level, count)
-        lists += [[len(longest)], starts, longest, np.argsort(level, kind="stable")]
+    for rows, starts, ends in ((range(n), indptr[:-1], diagonal), (range(n)[::-1], diagonal + 1, indptr[1:])):
+        level = levels_of(indices, starts, ends, rows)
+        begins = np.append(0, np.bincount(level).cumsum())
+        longest = np.zeros(len(begins) - 1, np.int64)
+        np.maximum.at(longest, level, ends - starts)
+        lists += [[len(longest)], begins, longest, np.argsort(level, kind="stable")]
     return np.concatenate(lists)
 
 
@@ -132,28 +113,11 @@ def places_of(pattern, trans, queue):
     return on_device(pattern, queue, "transposed", lambda: (pattern.transposed[0], *small(*pattern.transposed[1:])))
 
 
-def product(values: Pack, pattern: Any, x: Array, trans: str = "N", launch: Launch = NOW) -> Array:
-    """op(A) x of vectors (nm, n) in an ordinary array, as a new one; None if they are too long, or on a CPU."""
-    queue, dtype, (nm, n) = values.queue, values.dtype, x.shape
-    real = REAL[dtype.char].itemsize
-    m, strides = (pattern.n if trans != "N" else pattern.m), [stride // real for stride in x.strides]
-    most = LOCAL_BYTES // FULL // dtype.itemsize
-    lanes = next((some for some in LANES if values.vlen % some == 0 and in_local(some, n) <= most), 0)
-    if not lanes or is_cpu(queue.device) or not nm * n * m:
-        return None
-    y = empty((nm, m), dtype, queue, x.allocator)
-    arrays, args = flatten((nm, m, *places_of(pattern, trans, queue), values.view))
-    args += x.base_data, x.offset // real, *strides, y.data
-    macros = {"N": n, "LANES": lanes, "MEMBERS": OF_A_PRODUCT // lanes, "TRANS": "NTC".index(trans)}
-    macros |= {"CSRMM_ORDINARY": 1, "ALONG": int(abs(strides[0]) < abs(strides[1]))}
-    run = kernel(queue, "csrmm.cl", "csrmm_ordinary", dtype, values.vlen, args, **macros)
-    enqueue(queue, launch, run, (-(-nm // lanes) * OF_A_PRODUCT, 1), (OF_A_PRODUCT, 1), [*arrays, x, y], args)
-    return y
-
-
-def in_local(lanes, n):
-    """Numbers that a work-group of a product has in local memory."""
-    return (n + OF_A_PRODUCT // lanes) * (lanes + 1)
+def product(values: Pack, pattern: Any, x: Array, trans: str = "N", launch: Launch = NOW) -> Array | None:
+    """op(A) x of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, as a new one; None if `rounds` cannot do it."""
+    y = empty((len(x), pattern.n if trans != "N" else pattern.m, *x.shape[2:]), values.dtype, values.queue, x.allocator)
+    is_done = x.size and y.size and rounds.product(values, pattern, rounds.Vectors.of_arrays(x, y), trans, launch)
+    return y if is_done else None
 
 
 def multiply(
@@ -285,6 +249,10 @@ def apply(kind, values, pattern, order, size, X, Y, launch, trans):
     """Y <- M X for a preconditioner of some kind, its values and its pattern, and the size of its blocks."""
     if not Y.view.npack * Y.m * Y.n:
         return
+    if KINDS[kind] == KINDS["lu"]:
+        vectors = rounds.Vectors(X.view, Y.view, X.nm, False)
+        if rounds.solve(values, pattern, order if kind == "lu" else None, vectors, trans, launch):
+            return
     macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[kind], "TRANS": "NTC".index(trans)}
     most = 1 if KINDS[kind] == KINDS["lu"] else MEMBERS
     values, packs = (X.n, size, *lists_of(kind, pattern, order, X.queue, trans)), (values.view, X.view, Y.view)
@@ -306,6 +274,13 @@ def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", laun
     apply("lu", factors, tiles, tiles.order, 1, X, Y, launch, trans)
 
 
+def lu_solve_array(factors: Pack, tiles: Any, b: Array, trans: str, launch: Launch) -> Array | None:
+    """op(A)^-1 b of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, a new one; None if `rounds` can't do it."""
+    x = empty(b.shape, b.dtype, factors.queue, b.allocator)
+    vectors = rounds.Vectors.of_arrays(b, x)
+    return x if b.size and rounds.solve(factors, tiles, tiles.order, vectors, trans, launch) else None
+
+
 def factor(values: Pack, pattern: Any, factors: Pack, launch: Launch = NOW) -> Array:
     """The incomplete factors of packs of values, and info of each lane."""
     return eliminate(values, pattern, factors, launch, None)
@@ -317,6 +292,9 @@ def eliminate(values, pattern, factors, launch, sources):
     info = empty((lanes,), np.int32, queue)
     if lanes and pattern.n:
         lists = pattern.indices, pattern.diagonal, *(() if sources is None else (sources,))
+        given = pattern.pattern if sources is not None else pattern
+        if rounds.factor(values, given, sources, factors, info, launch):
+            return info
         rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, *small(*lists)))
         rows = [*rows, None][:4]
         packs = values.view, factors.view, info

@@ -279,7 +279,7 @@ class BatchCSR(Replaced):
         m, n = self.shape if trans == "N" else self.shape[::-1]
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         x = vectors(x, "x", self, n)
-        if plain and y is None and is_device_array(x) and x.ndim == 2:
+        if plain and y is None and is_device_array(x):
             with self._lock.here.lock:
                 found = device_module("sparse").product(self.values, self.pattern, x, trans, launch)
             if found is not None:

@@ -104,17 +104,23 @@ def in_order(order, lower, upper):
     return Pattern.of(np.concatenate(rows), np.concatenate(columns), n)
 
 
-def tiled(filled, size):
+def tiled(filled: Pattern, size: int) -> Pattern:
     """The pattern of the tiles that have entries, or are on the diagonal."""
     m = -(-filled.n // size)
-    return Pattern.of(*(np.append(x // size, np.arange(m)) for x in (filled.rows, filled.indices)), m)
+    rows, columns = (np.append(x // size, np.arange(m)) for x in (filled.rows, filled.indices))
+    return Pattern.of(rows, columns, m)
 
 
 def cost(tiles, size):
     """The cost of elimination with this pattern of tiles."""
-    lower, upper = (np.bincount(x, minlength=tiles.n) - 1 for x in halves(tiles))
     multiply_add, tile = COSTS[size]
-    return multiply_add * size**3 * int(lower @ upper) + tile * len(tiles.indices)
+    return multiply_add * size**3 * multiplications(tiles) + tile * len(tiles.indices)
+
+
+def multiplications(tiles: Pattern) -> int:
+    """Products of two tiles that elimination takes."""
+    lower, upper = (np.bincount(x, minlength=tiles.n) - 1 for x in halves(tiles))
+    return int(lower @ upper)
 
 
 def halves(tiles):
@@ -166,6 +172,8 @@ class Tiles:
         Numbers in all tiles; each tile has its rows one after the other.
     rows, indices, indptr, diagonal : ndarray of int64
         The pattern of tiles: of each its row and column, where rows begin, and where the diagonal is.
+    pattern : Pattern
+        That of tiles.
     transposed : tuple of ndarray
         See `Pattern`, for tiles.
     products, starts : ndarray of int64, when they are asked for
@@ -192,7 +200,7 @@ class Tiles:
         incomplete: bool = False,
     ) -> None:  # fmt: skip
         self.size, self.n, self.order, self.incomplete = size, filled.n, order, incomplete
-        self._pattern = tiles = tiled(filled, size)
+        self.pattern = tiles = tiled(filled, size)
         self.m = m = tiles.n
         self.rows, self.indices, self.indptr, self.diagonal = tiles.rows, tiles.indices, tiles.indptr, tiles.diagonal
         self.keys, self.count = self.rows * m + self.indices, len(tiles.indices) * size**2
@@ -231,7 +239,7 @@ class Tiles:
 
     @property
     def transposed(self) -> tuple[np.ndarray, ...]:
-        return self._pattern.transposed
+        return self.pattern.transposed
 
     @property
     def products(self) -> np.ndarray:

@@ -7,11 +7,11 @@ import numpy as np
 
 from compactla.backends import backend, device_name
 from compactla.calls.launch import NOW
-from compactla.checks import check_launch, option
+from compactla.checks import check_launch, is_device_array, option
 from compactla.foreign import accepts_foreign
 from compactla.layout import Pack
 from compactla.locks import read_write_lock
-from compactla.sparse.columns import after, as_given, columns, contiguous
+from compactla.sparse.columns import after, as_given, columns, contiguous, vectors
 from compactla.sparse.csr import BatchCSR, Replaced
 from compactla.sparse.elimination import in_tiles, ordered
 from compactla.types import Array, Events, Queue
@@ -251,11 +251,19 @@ class BatchLU(Replaced):
         trans = option("trans", trans, "NTC")
         launch = check_launch(threads, wait_for, self.queue)
         after(launch, self.queue)
-        B, ndim = columns(b, "b", self, self.n)
+        given = vectors(b, "b", self, self.n)
+        if is_device_array(given):
+            found = self._with_factors(launch, self._solve_array, given, trans, launch)
+            if found is not None:
+                return found
+        B, ndim = columns(given, "b", self, self.n)
         B = contiguous(B)
         X = B.beside(B.m, B.n) if isinstance(b, Pack) else B
         self._with_factors(launch, self._solve, B, X, trans, launch)
         return as_given(X, b, ndim)
+
+    def _solve_array(self, b, trans, launch):
+        return self._run.lu_solve_array(self._factors, self._tiles, b, trans, launch)
 
     def _solve(self, B, X, trans, launch):
         self._run.lu_solve(self._factors, self._tiles, B, X, trans, launch)
