@@ -29,7 +29,7 @@ TESTS = {
     "linalg_opencl": "as_numpy solve through_local_memory what_fails",
     "linalg_grids": "the_first_of_equal_pivots cho_factor_on_grids triangles_that_are_singular rows_that_are_none",
     "kron": "one_pass_of_gpus",
-    "bands": "devices tiles_on_devices teams_on_devices",
+    "bands": "devices tiles_on_devices teams_on_devices minors_on_devices[opencl0-d]",
     "solvers": (
         "a_system_that_fails_stays_alone[opencl0-BlockTridiag-float64] results[opencl0-Banded-complex64] "
         "results[opencl0-BandedSPD-complex64]"
