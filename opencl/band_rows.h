@@ -48,6 +48,17 @@ CLA_INLINE int band_place(int s, int k, int n)
 #endif
 }
 
+/* How far that is from k; of no ring. */
+CLA_INLINE int band_shift(int s)
+{
+#if SOURCE == 1
+    return s ? 0 : -1;
+#else
+    const int mirrored = SOURCE == 3 ? s > KL : SOURCE == 4 && s < KL;
+    return mirrored ? 0 : s - KL;
+#endif
+}
+
 /* On which diagonal it is. */
 CLA_INLINE int band_diagonal(int s)
 {
@@ -77,4 +88,16 @@ CLA_INLINE void band_row(const cla_lane *number, int k, int n, cla_lane *row)
     }
     if (SOURCE >= 3) row[KL] = cla_lane_real(cla_lane_re(number[KL]));
 #endif
+}
+
+/* The inverse of a power of 2 that is near to a size, by its exponent: 0 or NaN make no other numbers but these. */
+CLA_INLINE CLA_REAL inverse_power(CLA_REAL size)
+{
+#ifdef cl_khr_fp64
+    if (sizeof(CLA_REAL) == 8) {
+        const long exponent = as_long((double)size) & 0x7ff0000000000000;
+        return as_double(0x7fe0000000000000 - min(exponent, (long)0x7fd0000000000000));
+    }
+#endif
+    return as_float((uint)(0x7f000000 - min(as_int((float)size) & 0x7f800000, 0x7e800000)));
 }

@@ -79,18 +79,6 @@ CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REA
 
 #if defined(FACTOR_PARTED) || defined(BOTH_PARTED)
 
-/* The inverse of a power of 2 that is near to a size, by its exponent: 0 or NaN make no other numbers but these. */
-CLA_INLINE CLA_REAL inverse_power(CLA_REAL size)
-{
-#ifdef cl_khr_fp64
-    if (sizeof(CLA_REAL) == 8) {
-        const long exponent = as_long((double)size) & 0x7ff0000000000000;
-        return as_double(0x7fe0000000000000 - min(exponent, (long)0x7fd0000000000000));
-    }
-#endif
-    return as_float((uint)(0x7f000000 - min(as_int((float)size) & 0x7f800000, 0x7e800000)));
-}
-
 /* The numbers of a 2 x 2 matrix divided by a power of 2, so that they do not overflow. */
 CLA_INLINE void normalize(cla_lane *p)
 {

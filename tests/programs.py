@@ -105,6 +105,7 @@ VARIANTS = [  # of what is no routine's
     *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count, "ALONG_X": 1} | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
+    *(("minors_bands.cl", {"BOTH_MINORS": 1, "SOURCE": kind, "COLUMNS": 1 + kind // 3}) for kind in (0, 1, 3)),
     *(("parted_bands.cl", {f"{what}_PARTED": 1, "SOURCE": 3, "MEMBERS": 3, "DEEP": 2, "ALONG_X": 1})
       for what in ("FACTOR", "SOLVE", "BOTH")),
     *(("pivoted_bands.cl", {f"{what}_PIVOTED": 1, "SOURCE": 1 - own, "MEMBERS": 12, "DEEP": 3, "SPREAD": 1 + 3 * own,

@@ -378,6 +378,45 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
 
 
 @SLOW
+@pytest.mark.parametrize("char", ["d", pytest.param("f", marks=EXHAUSTIVE)])
+def test_minors_on_devices(queue, char, monkeypatch):
+    """Kernels of GPUs for many systems that are neighbours in memory: solutions, and info as on the CPU."""
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
+    monkeypatch.setattr(gpu_bands, "FEW_PACKS", 0)
+    monkeypatch.setattr(gpu_bands, "LONG", 0)
+    monkeypatch.setattr(gpu_bands, "BESIDE", 4)  # PoCL takes long to compile more
+    rng = np.random.default_rng(14)
+    for n in 1, 2, 21:
+        lower, diag, upper, b = (random(rng, (37, k), char) for k in (n - 1, n, n - 1, n))
+        diag += 5
+        scale = np.exp2(rng.integers(-40, 40, 37))[:, None].astype(char)  # minors are scaled, too
+        A, fine = dense_tridiag(lower, diag, upper), np.arange(37)
+        if n == 21:
+            diag[2, 11] = lower[2, 10] = 0
+            diag[3, 7] = np.nan
+            diag[4, :2], lower[4, 0], upper[4, 0] = (2, 1.5), 3, 1  # of which the second pivot is zero
+            fine = np.setdiff1d(fine, [2, 3, 4])
+        given = ((scale * a).T.copy() for a in (lower, diag, upper, b))
+        *diagonals, right = (pyopencl.array.to_device(queue, a) for a in given)
+        T = cla.Tridiag(*diagonals, pivoting=False, axis=0)
+        x = T.solve(right, axis=0, out=right).get().T
+        assert solve_ratio(A[fine], x[fine], b[fine]) < THRESHOLD and (n < 21 or np.isnan(x[3]).any())
+        info = cla.Tridiag(scale * lower, scale * diag, scale * upper, pivoting=False).factor()
+        assert np.array_equal(T.info, info) and info.any() == (n == 21)
+        ab = np.zeros((2, n, 37), char)
+        ab[0], ab[1, :-1] = diag.T, lower.T
+        S = cla.BandedSPD(pyopencl.array.to_device(queue, ab).transpose((2, 0, 1)), lower=True)
+        right, out = (pyopencl.array.to_device(queue, np.array([b.T, -b.T], order="C")) for _ in range(2))
+        S.solve(right.transpose((2, 1, 0)), out=out.transpose((2, 1, 0)))
+        x, y = np.swapaxes(out.get(), 1, 2)
+        assert solve_ratio(dense_tridiag(lower, diag, lower)[fine], x[fine], b[fine]) < THRESHOLD
+        assert np.array_equal(x[fine], -y[fine])
+        assert np.array_equal(S.info, cla.BandedSPD(np.moveaxis(ab, -1, 0), lower=True).factor())
+
+
+@SLOW
 @pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
 def test_teams_on_devices(queue, char, monkeypatch):
     """Kernels of GPUs without row interchanges: solutions in all layouts, and info as on the CPU."""

@@ -2,7 +2,8 @@
 
 A team of work-items shares each of those of `parted_bands.cl` and `pivoted_bands.cl`: tridiagonal ones that fit into
 the registers of a team, or with row interchanges of several. All others have one work-item for each system, of
-`bands.cl`, which is faster where there are enough systems to keep a device busy.
+`bands.cl`, which is faster where there are enough systems to keep a device busy, or of `minors_bands.cl`, for which
+they have to be neighbours in memory and to fit into local memory.
 """
 
 import functools
@@ -22,8 +23,8 @@ from compactla.gpu.arrays import unpack as move
 from compactla.gpu.launch import enqueue, flatten
 from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
-from compactla.gpu.tuning.choices import is_cpu
-from compactla.search import WARP
+from compactla.gpu.tuning.choices import is_cpu, local_room
+from compactla.search import LOCAL_BYTES, WARP
 from compactla.strides import in_two_axes
 from compactla.types import Array, Queue
 
@@ -32,6 +33,9 @@ FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most
 TURNS = 1  # rows of a tile on a CPU, where nothing is gained by more, which take long to compile
 RESIDENT = 16  # packs that a compute unit works on at a time
+BESIDE = 8  # rows that are on their way, and worked on, at a time where all of a system is in local memory
+LOCAL_OF_ALL, LOCAL_OF_NONE = 228 * 1024, 1024  # bytes of local memory of a compute unit; what a group has besides
+LEAST_PACKS = 3  # in local memory of a compute unit
 DEEP = 64  # bytes of a vector that a member of a team has
 NEIGHBOURS = 64  # bytes that are read of neighbouring systems at least
 GROUP = 128  # work-items of a work-group with teams, about
@@ -171,6 +175,28 @@ class BandLaunch:
         code = kernel(self.queue, "bands.cl", name, self.dtype, self.V, args, **{name.upper(): 1}, **macros)
         enqueue(self.queue, launch, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
 
+    def local(self, places):
+        """Bytes of local memory that a pack of `minors_bands.cl` takes; 0 if these arrays are not for it."""
+        form, device, item = self.form, self.queue.device, self.dtype.itemsize
+        fits = form.kl == form.ku == 1 and not form.pivoting and self.dtype.kind == "f" and not is_cpu(device)
+        if not fits or self.n * item < LONG or not all(place.along for place in places):
+            return 0
+        local = -(-self.n // BESIDE) * BESIDE * (1 + self.columns) * self.V * item
+        most = min(local_room(device, True), LOCAL_OF_ALL // LEAST_PACKS - LOCAL_OF_NONE)
+        return local if local <= most else 0
+
+    def run_minors(self, places, values, local, launch):
+        """Launch the kernel of `minors_bands.cl`."""
+        macros = {"BOTH_MINORS": 1, "KL": 1, "KU": 1, "SOURCE": source(self.form), "COLUMNS": self.columns}
+        macros |= {"TURNS": BESIDE, "ROWS": -(-self.n // BESIDE) * BESIDE}
+        if local > LOCAL_BYTES:
+            macros["CLA_ROOM"] = local
+        arrays, values = flatten(values)
+        args = [self.nsys, self.n, *values]
+        code = kernel(self.queue, "minors_bands.cl", "both_minors", self.dtype, self.V, args, **macros)
+        arrays = [*(place.array for place in places), *arrays]
+        enqueue(self.queue, launch, code, (self.npack * self.V, 1), (self.V, 1), arrays, args)
+
     @property
     def most(self):
         """Work-items that may share a system, 0 where one has it alone."""
@@ -294,6 +320,9 @@ def both(
         return info
     if run.parts and few and not run.members:
         run.run_in_parts(places, inner, told, info, room, launch, any(along.values()), **along)
+        return info
+    if local := run.local(places):
+        run.run_minors(places, (inner, *told, info), local, launch)
         return info
     groups = run.packs_at_a_time()
     work = room.array((groups * run.V * n * (form.reach + run.columns),))
