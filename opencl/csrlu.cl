@@ -122,7 +122,7 @@ __kernel CLA_GROUP_OF(LANES * MEMBERS) void csrlu_batch(
                 CLA_UNROLL for (int i = 0; i < SIZE; i++)
                     CLA_UNROLL for (int j = 0; j < SIZE; j++) x[i][j] = IN(own, i, j);
             }
-            if (what & CLA_LESS) subtract(x, left, above);
+            if (what & CLA_SUBTRACT) subtract(x, left, above);
             if (what & CLA_PIVOT) {
                 const int found = factor(x);
                 if (found) atomic_min(least + l, cla_round_left(words) + found);

@@ -32,7 +32,7 @@
 #define DO(u) \
     const int what##u = cla_round_what(now##u), own##u = cla_round_own(now##u) * PITCH + l; \
     if (what##u & CLA_TAKE) sum = PRODUCT ? cla_lane_real(0) : result[own##u]; \
-    if (what##u & CLA_LESS) { \
+    if (what##u & CLA_SUBTRACT) { \
         const cla_lane x = vector[cla_round_left(now##u) * PITCH + l]; \
         sum = PRODUCT ? cla_lane_fma(value##u, x, sum) : cla_lane_fnma(value##u, x, sum); \
     } \

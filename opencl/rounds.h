@@ -9,7 +9,7 @@
 #include "unroll.h"
 
 #define CLA_TAKE 1 /* it takes its own, */
-#define CLA_LESS 2 /* subtracts a product of the two others, */
+#define CLA_SUBTRACT 2 /* subtracts a product of the two others, */
 #define CLA_PIVOT 4 /* makes it a pivot, or multiplies by the reciprocal of one, */
 #define CLA_LEFT 8 /* divides it by the U */
 #define CLA_ABOVE 16 /* or the L of a pivot, */

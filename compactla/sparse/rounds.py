@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TAKE, LESS, PIVOT, LEFT, ABOVE, GIVE, SYNC = (1 << bit for bit in range(7))
+TAKE, SUBTRACT, PIVOT, LEFT, ABOVE, GIVE, SYNC = (1 << bit for bit in range(7))
 WORD = 16  # bits that a number in a list has
 
 
@@ -24,7 +24,7 @@ class Tasks(NamedTuple):
     left, above : ndarray of int64
         What it is changed by.
     what : ndarray of int64
-        How: LESS, PIVOT, LEFT or ABOVE.
+        How: SUBTRACT, PIVOT, LEFT or ABOVE.
     """
 
     phase: np.ndarray
@@ -82,7 +82,7 @@ def elimination(tiles: Any) -> Tasks:
     own, done = np.repeat(np.arange(len(rows)), np.diff(tiles.starts)), level[columns[left]]
     diagonal = tiles.diagonal
     parts = [
-        (2 * done + 2, own, left, above, LESS, done),
+        (2 * done + 2, own, left, above, SUBTRACT, done),
         (2 * level, diagonal, np.arange(m) * tiles.size, diagonal, PIVOT, m),
     ]
     for what, some in ((LEFT, rows > columns), (ABOVE, (rows < columns) & (tiles.size > 1))):
@@ -109,7 +109,7 @@ def substitution(factors: Any, trans: bool) -> Tasks:
         level = levels(indices, starts, ends, order)
         some = np.flatnonzero(rows < indices if upper else rows > indices)
         own, left, done = rows[some], indices[some], level[indices[some]]
-        parts.append((begin + done + 1, own, left, places[some], LESS, done))
+        parts.append((begin + done + 1, own, left, places[some], SUBTRACT, done))
         if upper != trans:
             parts.append((begin + level, np.arange(n), np.arange(n), places[diagonal], PIVOT, n))
         begin += level.max() + 1
@@ -127,7 +127,7 @@ def product(pattern: Any, trans: bool) -> Tasks:
     counts = np.diff(indptr)
     empty = np.flatnonzero(counts == 0)
     return table(
-        [(0, np.repeat(np.arange(len(counts)), counts), indices, places, LESS, places), (0, empty, 0, 0, 0, 0)]
+        [(0, np.repeat(np.arange(len(counts)), counts), indices, places, SUBTRACT, places), (0, empty, 0, 0, 0, 0)]
     )
 
 
