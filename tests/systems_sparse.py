@@ -3,14 +3,14 @@
 import numpy as np
 
 from cases import random
-from compactla.gpu import rounds
+from compactla.gpu import sparse_rounds
 from compactla.search import LOCAL_BYTES
 
 
 def run_in_rounds(monkeypatch, room=LOCAL_BYTES // 2):
     """Kernels of GPUs also on other devices, with so many bytes of local memory; with 0, those of CPUs."""
-    monkeypatch.setattr(rounds, "room_of", lambda device: room)
-    monkeypatch.setattr(rounds, "AHEAD", 1)  # PoCL copies what follows a barrier under a condition
+    monkeypatch.setattr(sparse_rounds, "room_of", lambda device: room)
+    monkeypatch.setattr(sparse_rounds, "AHEAD", 1)  # PoCL copies what follows a barrier under a condition
 
 
 def pattern(rng, m, n=None, density=0.3):

@@ -10,7 +10,7 @@ import pytest
 
 import compactla as cla
 from cases import here, random, slow, there
-from compactla.gpu import rounds, sparse
+from compactla.gpu import sparse, sparse_rounds
 from compactla.oracle import THRESHOLD
 from compactla.sparse.elimination import Tiles, in_tiles, ordered
 from compactla.sparse.pattern import Pattern
@@ -100,11 +100,11 @@ def test_smaller_teams_for_many_systems(queue, rng, trans, monkeypatch):
 
 @on_devices
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("size", rounds.SIZES)
+@pytest.mark.parametrize("size", sparse_rounds.SIZES)
 @pytest.mark.parametrize("trans", "NTC")
 def test_patterns_in_rounds(queue, rng, dtype, trans, size, monkeypatch):
     run_in_rounds(monkeypatch)
-    monkeypatch.setattr(rounds, "SIZES", (size,))
+    monkeypatch.setattr(sparse_rounds, "SIZES", (size,))
     test_residuals(queue, rng, dtype, trans)
 
 
@@ -112,8 +112,8 @@ def test_patterns_in_rounds(queue, rng, dtype, trans, size, monkeypatch):
 def test_rounds(queue, rng, dtype, monkeypatch):
     """Tiles of all sizes; a zero pivot and NaN beside good matrices; packs and arrays of vectors; too little room."""
     run_in_rounds(monkeypatch)
-    size = rounds.SIZES["fdFD".index(dtype.char)]
-    monkeypatch.setattr(rounds, "SIZES", (size,))
+    size = sparse_rounds.SIZES["fdFD".index(dtype.char)]
+    monkeypatch.setattr(sparse_rounds, "SIZES", (size,))
     n, mask = 13, shapes(rng)["missing"][:13, :13] | arrow(13)
     mask[5, 5] = False
     parts = parts_of(mask)

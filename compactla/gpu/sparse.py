@@ -14,7 +14,7 @@ import pyopencl as cl
 
 from compactla.calls.launch import NOW, Launch
 from compactla.dtypes import REAL
-from compactla.gpu import rounds
+from compactla.gpu import sparse_rounds
 from compactla.gpu.arrays import empty, reused
 from compactla.gpu.launch import FILL, GROUP, MOST, enqueue, flatten, launch_lanes
 from compactla.gpu.pattern_lists import on_device, small
@@ -114,9 +114,10 @@ def places_of(pattern, trans, queue):
 
 
 def product(values: Pack, pattern: Any, x: Array, trans: str = "N", launch: Launch = NOW) -> Array | None:
-    """op(A) x of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, as a new one; None if `rounds` cannot do it."""
+    """op(A) x of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, new, or None if there are no rounds."""
     y = empty((len(x), pattern.n if trans != "N" else pattern.m, *x.shape[2:]), values.dtype, values.queue, x.allocator)
-    is_done = x.size and y.size and rounds.product(values, pattern, rounds.Vectors.of_arrays(x, y), trans, launch)
+    vectors = sparse_rounds.Vectors.of_arrays(x, y)
+    is_done = x.size and y.size and sparse_rounds.product(values, pattern, vectors, trans, launch)
     return y if is_done else None
 
 
@@ -250,8 +251,8 @@ def apply(kind, values, pattern, order, size, X, Y, launch, trans):
     if not Y.view.npack * Y.m * Y.n:
         return
     if KINDS[kind] == KINDS["lu"]:
-        vectors = rounds.Vectors(X.view, Y.view, X.nm, False)
-        if rounds.solve(values, pattern, order if kind == "lu" else None, vectors, trans, launch):
+        vectors = sparse_rounds.Vectors(X.view, Y.view, X.nm, False)
+        if sparse_rounds.solve(values, pattern, order if kind == "lu" else None, vectors, trans, launch):
             return
     macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[kind], "TRANS": "NTC".index(trans)}
     most = 1 if KINDS[kind] == KINDS["lu"] else MEMBERS
@@ -275,10 +276,10 @@ def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", laun
 
 
 def lu_solve_array(factors: Pack, tiles: Any, b: Array, trans: str, launch: Launch) -> Array | None:
-    """op(A)^-1 b of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, a new one; None if `rounds` can't do it."""
+    """op(A)^-1 b of vectors (nm, n) or (nm, n, nrhs) in an ordinary array, new, or None if there are no rounds."""
     x = empty(b.shape, b.dtype, factors.queue, b.allocator)
-    vectors = rounds.Vectors.of_arrays(b, x)
-    return x if b.size and rounds.solve(factors, tiles, tiles.order, vectors, trans, launch) else None
+    vectors = sparse_rounds.Vectors.of_arrays(b, x)
+    return x if b.size and sparse_rounds.solve(factors, tiles, tiles.order, vectors, trans, launch) else None
 
 
 def factor(values: Pack, pattern: Any, factors: Pack, launch: Launch = NOW) -> Array:
@@ -293,7 +294,7 @@ def eliminate(values, pattern, factors, launch, sources):
     if lanes and pattern.n:
         lists = pattern.indices, pattern.diagonal, *(() if sources is None else (sources,))
         given = pattern.pattern if sources is not None else pattern
-        if rounds.factor(values, given, sources, factors, info, launch):
+        if sparse_rounds.factor(values, given, sources, factors, info, launch):
             return info
         rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, *small(*lists)))
         rows = [*rows, None][:4]
