@@ -5,9 +5,6 @@
  * A work-group has ITEMS work-items. Element (i, j) of matrix l is at tiles[l * TILE + i * TILE_LINE + j], and row i of
  * the factors is row order[l * N + i].
  */
-#ifndef CLA_ROWS_H
-#define CLA_ROWS_H
-
 #include "async_copy.h"
 
 #define ITEMS (LANES * P)
@@ -96,5 +93,3 @@
                     CLA_UNROLL for (int i = 0; i < N; i++) last(i, c + v * apart, x[v][i]) \
         } \
     }
-
-#endif

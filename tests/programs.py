@@ -12,7 +12,7 @@ from compactla.lines.storage import STORAGE
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 SWITCH = re.compile(r"#ifdef (?!CLA_|cl_|__)(\w+)|\bdefined\((?!CLA_|cl_|__)(\w+)\)")
-DEFAULTS = re.compile(r"(?m)^#ifndef (?!CLA_)\w+\n((?:#define \w+ .*\n|\n)+)#endif")  # of macros that come together
+DEFAULTS = re.compile(r"(?m)^#ifndef (?!CLA_)(\w+)\n((?:#define \w+ .*\n|\n)+)#endif")  # of macros that come together
 DEFAULT = re.compile(r"#define (\w+) (.*\S)")
 TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.glob("*.[ch]*"))}
 HEADER = TEXTS.pop("cuda.h")
@@ -25,10 +25,13 @@ def switches(file):
 
 
 def complete(file, defines):
-    """Macros, and the default values of those that a file wants together with them."""
+    """Macros, and the default values of those that a file wants together with them, and does not define itself."""
     files = closure([file], lambda name: set(INCLUDE.findall(TEXTS[name])) & TEXTS.keys())
+    own = {macro for name in files for macro, _ in DEFAULT.findall(DEFAULTS.sub("", TEXTS[name]))}
     for name in files:
-        for block in DEFAULTS.findall(TEXTS[name]):
+        for first, block in DEFAULTS.findall(TEXTS[name]):
+            if first in own:
+                continue
             defaults = {macro: value.replace(" ", "") for macro, value in DEFAULT.findall(block)}
             defines = defaults | defines if defaults.keys() & defines.keys() else defines
     return defines
