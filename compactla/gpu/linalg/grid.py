@@ -218,7 +218,13 @@ def grid(function, options, device, number, computed) -> dict[str, int]:
         return {}
     m, n = kind.rows(**sizes), kind.columns(**sizes)
     P, Q = kind.shape(m, n, computed)
-    local = (kind.local(m, n, P, Q, warps) + m * number.get("r", 0)) * computed.itemsize
+
+    def local_of(P, Q):
+        return (kind.local(m, n, P, Q, warps) + m * number.get("r", 0)) * computed.itemsize
+
+    while P * Q < WARP and WARP // (P * Q) * local_of(P, Q) > LOCAL_BYTES:
+        P, Q = (2 * P, Q) if P < Q else (P, 2 * Q)  # so that a warp has fewer matrices
+    local = local_of(P, Q)
     staged = kind.staged(**sizes) * computed.itemsize
     teams = max(GROUP // (P * Q), 1)
     while teams * P * Q > WARP and teams * (local + staged) > LOCAL_BYTES:
