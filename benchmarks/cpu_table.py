@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 # Libraries ask for these when they are loaded.
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+if __name__ == "__main__":  # asv imports all files of this folder into one process
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 import scipy.linalg

@@ -10,7 +10,8 @@ import os
 import time
 
 # NumPy's BLAS asks for these when it is loaded; workers inherit them.
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+if __name__ == "__main__":  # asv imports all files of this folder into one process
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 

@@ -291,14 +291,15 @@ def test_a_table_of_the_cpu(tmp_path):
     (machine,) = report_results.read_machines(tmp_path / "asv")
     pieces = benchmarks_report.pieces_of(machine)
     for dtype in ("float64", "float32"):
-        assert re.search(rf"^{dtype} det +2: +\S+ ns +\d+% \+- \d+%  numpy \S+$", run.stdout, re.MULTILINE), run.stdout
+        line = rf"^{dtype} det +2: +\S+ ns +\d+% \+- \d+%  numpy \S+( +torch \S+)?$"  # PyTorch may be there
+        assert re.search(line, run.stdout, re.MULTILINE), run.stdout
         table = pieces[f"stacks box {dtype}"]
         assert re.search(r"^\| `det` \| \S+, \d+±\d+%, \S+x \|$", table, re.MULTILINE), table
     drawn = report_plots.draw(machine, tmp_path)
     assert drawn.keys() == {"heat-float64", "heat-float32"}
     shown = {*texts((tmp_path / "box-heat-float64.svg").read_text())}
-    compared = "times as fast as the fastest of NumPy (orange: slower)"
-    assert {"det", "2", compared} <= shown
+    assert {"det", "2"} <= shown
+    assert any(text.startswith("times as fast as the fastest of NumPy") for text in shown), shown
 
 
 def test_gains_of_examples(tmp_path, capsys):
