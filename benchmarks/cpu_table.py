@@ -1,4 +1,4 @@
-"""Functions and routines on the CPU, in one thread, in turns with NumPy, SciPy, PyTorch and MKL's compact routines.
+"""Functions and routines on the CPU, in one thread, in turns with NumPy, SciPy, PyTorch, JAX and compact MKL.
 
 ``python -m benchmarks.cpu_table --machine NAME`` prints a table, and adds it to asv's results of a machine for
 `benchmarks.report`: nanoseconds for a matrix, the part of the bound that is reached with half the distance between its
@@ -31,14 +31,14 @@ from . import common
 from .linalg import one_by_one
 from .record import RESULTS, record_here
 from .torch_linalg import DTYPES, ORDERS
-from .torch_linalg_cases import CASES, COLUMNS
+from .torch_linalg_cases import CASES, COLUMNS, jax
 
 try:
     import torch
 except ImportError:
     torch = None
 
-LIBRARIES = ["compactla", "numpy", "scipy", "torch", "mkl"]
+LIBRARIES = ["compactla", "numpy", "scipy", "torch", "jax", "mkl"]
 PACKED = {f"{name}, packs": name for name in ("gemm", "trsm", "getrfnp", "potrf", "getrinp", "geqrf")}  # MKL's
 # Iterations have no least number of operations: what comes before and after them counts, in units of n^3.
 REDUCTIONS = {"eigh": 8 / 3, "eigvalsh": 4 / 3, "svd": 16 / 3, "svdvals": 8 / 3, "pinv": 22 / 3}
@@ -87,6 +87,12 @@ def with_factor(a, b):
 def in_torch(function):
     """A function of PyTorch on the memory of arrays; None without PyTorch."""
     return torch and (lambda *arrays: function(*map(torch.from_numpy, arrays)))
+
+
+def in_jax(name, arrays):
+    """A function of JAX on arrays; it may use threads of its own."""
+    compiled, given = jax.jit(CASES[name].calls["jax"]), [jax.numpy.asarray(x) for x in arrays]
+    return lambda: jax.block_until_ready(compiled(*given))
 
 
 def of_numpy(name, operands=general, torchs=None, theirs=None, **options):
@@ -160,13 +166,15 @@ def count(n):
     return max(min(NUMBERS // (n * n), MOST), LEAST)
 
 
-def on_stacks(name, n, dtype):
+def on_stacks(name, n, dtype, with_jax=True):
     """A function, whose results are compared with those of the others."""
     case, function, nm = CASES[name], FUNCTIONS[name], count(n)
     rng = np.random.default_rng(n)
     a, b = (rng.standard_normal((nm, n, columns)).astype(dtype) for columns in (n, min(case.columns, n)))
     arrays = function.operands(a, b)
     calls = {library: functools.partial(call, *arrays) for library, call in function.calls.items() if call}
+    if with_jax and jax and CASES[name].calls["jax"]:
+        calls["jax"] = in_jax(name, arrays)
     ours = as_arrays(calls["compactla"]())
     for library, call in calls.items():
         found = as_arrays(call())
@@ -203,12 +211,12 @@ def on_packs(name, n, dtype):
     return Measured(calls, case.nm, turns.Work.of(case)._replace(loop=""))
 
 
-def measure(name, n, dtype):
+def measure(name, n, dtype, with_jax=True):
     """Nanoseconds for a matrix, by library, and the part of the bound that is reached, with its spread.
 
     The bound is that of the fastest of all loops over so many bytes.
     """
-    calls, nm, work = prepared(name, n, dtype)
+    calls, nm, work = prepared(name, n, dtype, with_jax)
     clocks = [functools.partial(common.processor_seconds, call) for call in calls.values()]
     slow = max(timing.best(call, least=1) for call in calls.values()) > PATIENCE
     times = timing.in_turns(clocks, 2 if slow else ROUNDS)
@@ -217,8 +225,8 @@ def measure(name, n, dtype):
     return {"ns": ns, "fraction": reached.median, "spread": reached.spread}
 
 
-def prepared(name, n, dtype):
-    return (on_packs if name in PACKED else on_stacks)(name, n, dtype)
+def prepared(name, n, dtype, with_jax=True):
+    return on_packs(name, n, dtype) if name in PACKED else on_stacks(name, n, dtype, with_jax)
 
 
 class OnCPU(common.Once):
@@ -257,7 +265,7 @@ class OnCPU(common.Once):
     track_fraction_spread.unit = "of the bound"
 
 
-def table(functions, orders, end):
+def table(end, functions, orders, of_jax):
     """Print what is measured, and return it, by function, dtype and order; nothing more is begun after `end`."""
     found = {}
     for n, name, dtype in product(orders, functions, DTYPES):
@@ -265,7 +273,7 @@ def table(functions, orders, end):
             print(f"out of time at n = {n}")
             break
         try:
-            found[name, dtype, n] = times = measure(name, n, dtype)
+            found[name, dtype, n] = times = measure(name, n, dtype, n in of_jax)
         except Exception as error:  # of one function, at one size
             print(f"{dtype} {name:18} {n:3}: {type(error).__name__}: {error}"[:200], flush=True)
             continue
@@ -296,6 +304,7 @@ def main():
     every = [*FUNCTIONS, *PACKED]
     parser.add_argument("--functions", nargs="+", default=every, choices=every, metavar="FUNCTION")
     parser.add_argument("--orders", nargs="+", default=ORDERS, type=int, metavar="N")
+    parser.add_argument("--jax", nargs="*", default=ORDERS, type=int, metavar="N", help="orders that JAX is timed with")
     parser.add_argument("--seconds", type=float, default=840, help="nothing more is begun after so many (default: 840)")
     parser.add_argument("--compile", action="store_true", help="call everything once, and measure nothing")
     parser.add_argument("--machine", metavar="NAME", help="add the results to those of this machine")
@@ -303,11 +312,13 @@ def main():
     options = parser.parse_args()
     if torch:
         torch.set_num_threads(1)
+    if jax:
+        jax.config.update("jax_enable_x64", True)
     if options.compile:
         for n, name, dtype in product(options.orders, options.functions, DTYPES):
-            prepared(name, n, dtype)
+            prepared(name, n, dtype, with_jax=False)
         return
-    found = table(options.functions, options.orders, time.monotonic() + options.seconds)
+    found = table(time.monotonic() + options.seconds, options.functions, options.orders, options.jax)
     if options.machine:
         recorded(found, options.machine, options.results)
 

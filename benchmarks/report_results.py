@@ -17,7 +17,7 @@ PEERS = {
     "opencl:cpu": [],
 }
 # What functions of stacks were measured with, and what else computes them there.
-STACKS = {"torch_linalg.OnGPU": ["torch", "cupy", "jax"], "cpu_table.OnCPU": ["numpy", "scipy", "torch", "mkl"]}
+STACKS = {"torch_linalg.OnGPU": ["torch", "cupy", "jax"], "cpu_table.OnCPU": ["numpy", "scipy", "torch", "jax", "mkl"]}
 LEVELS = ["L1", "L2", "L3", "memory", "device"]
 LOOPS = ["read", "copy", "streamed copy", "update", "axpy"]
 
@@ -94,8 +94,8 @@ class Machine:
         return sorted({int(key[-1]) for key in keys if key[-1].isdigit()})
 
 
-def read_machines(folder):
-    """The machines with results in a folder of asv's, by name."""
+def read_machines(folder, since=date.min):
+    """The machines with results in a folder of asv's, by name; results of older commits are left out."""
     from asv.machine import Machine as AsvMachine
     from asv.machine import iter_machine_files
     from asv.results import iter_results_for_machine
@@ -104,9 +104,10 @@ def read_machines(folder):
     found = []
     for file in iter_machine_files(folder):
         about = load_json(file, AsvMachine.api_version)
-        results = sorted(iter_results_for_machine(folder, about["machine"]), key=age)
-        if results:
-            found.append(Machine(about, [read_run(result) for result in reversed(results)]))
+        results = sorted(iter_results_for_machine(folder, about["machine"]), key=age, reverse=True)
+        runs = [run for run in map(read_run, results) if run.date >= since]
+        if runs:
+            found.append(Machine(about, runs))
     return sorted(found, key=lambda machine: machine.name)
 
 
