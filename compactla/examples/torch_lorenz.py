@@ -1,12 +1,9 @@
 """Filters that learn what they filter, in PyTorch: ``python -m compactla.examples.torch_lorenz --plot lorenz.png``.
 
-Each of some hundred particles moves as Lorenz's equations [1]_ say, is pushed at random, and two of its coordinates are
-measured, with errors. An extended Kalman filter follows each one. Its parameters, the three of the equations and the
-sizes of pushes and errors, are those that make the measurements most likely: derivatives go through all filters.
-
-References
-----------
-.. [1] Lorenz, "Deterministic nonperiodic flow", J. Atmos. Sci. 20 (1963).
+Each of some hundred particles moves as Lorenz's equations say (J. Atmos. Sci. 20, 1963), is pushed at random, and two
+of its coordinates are measured, with errors. An extended Kalman filter follows each one. Its parameters, the three of
+the equations and the sizes of pushes and errors, are those that make the measurements most likely: derivatives go
+through all filters.
 """
 
 from functools import partial
@@ -15,7 +12,8 @@ from types import SimpleNamespace
 import torch
 
 import compactla.torch as ct
-from compactla.examples.beside import arguments, compare, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 
 NAMES = "sigma", "rho", "beta", "push", "error"
 TRUE, GUESS = (10.0, 28.0, 8 / 3, 0.1, 1.0), (7.0, 20.0, 4.0, 0.5, 3.0)
@@ -23,17 +21,18 @@ THEIRS = SimpleNamespace(**vars(torch.linalg) | {"cholesky_solve": torch.cholesk
 DT, SEEN = 0.04, 2
 
 
+def slope(state, parameters):
+    """Lorenz's equations."""
+    x, y, z = state
+    sigma, rho, beta, *_ = parameters
+    return torch.stack([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
+
+
 def step(linalg, state, parameters):
     """States (particles, 3) after a time step, and their derivatives by those before: by exponentials of Jacobians."""
-    (x, y, z), (sigma, rho, beta, *_) = state.T, parameters
-    one, zero = torch.ones_like(x), torch.zeros_like(x)
-    rows = (
-        (-sigma * one, sigma * one, zero, sigma * (y - x)),
-        (rho - z, -one, -x, x * (rho - z) - y),
-        (y, x, -beta * one, x * y - beta * z),
-        (zero, zero, zero, zero),
-    )
-    E = linalg.matrix_exp(DT * torch.stack([torch.stack(row, -1) for row in rows], -2))
+    J = torch.vmap(torch.func.jacrev(slope), (0, None))(state, parameters)
+    A = torch.cat([J, slope(state.T, parameters).T.unsqueeze(-1)], -1)
+    E = linalg.matrix_exp(DT * torch.nn.functional.pad(A, (0, 0, 0, 1)))
     return state + E[:, :3, 3], E[:, :3, :3]
 
 
@@ -84,21 +83,14 @@ def main(argv=None):
     torch.set_default_dtype(torch.float64)
     states, measured = simulate(args.particles, 20, torch.tensor(TRUE))
     ways = {"compactla.torch": partial(learn, ct, measured, 3), "torch.linalg": partial(learn, THEIRS, measured, 3)}
-    ours, theirs = compare(ways, rounds=2)[0].values()
+    ours, theirs = compare(ways, rounds=2).values()
     print(f"parameters differ by {(ours - theirs).abs().max():.0e}")
     history = learn(ct, measured, args.rounds)
     for word, first, last, true in zip(NAMES, GUESS, history[-1].tolist(), TRUE, strict=True):
         print(f"{word}: {first:.3g} at first, {last:.3g} learnt, {true:.3g} true")
-    if args.plot:
-        thought = [follow(ct, parameters, measured)[0] for parameters in (history[0], history[-1])]
-        with drawing(args.plot) as (_, left, right):
-            styles = {"true": "k-", "at first": "r:", "learnt": "b--"}
-            for x, (name, style) in zip((states, *thought), styles.items(), strict=True):
-                left.plot(DT * torch.arange(len(x)), x[:, 0, 2], style, label=name)
-            left.set(title="the coordinate that is not measured, of a particle", xlabel="time")
-            for name, values, true in zip(NAMES, history.T, TRUE, strict=True):
-                right.plot(values / true, label=name)
-            right.set(title="parameters, learnt over true ones", xlabel="round", yscale="log")
+    tracks = {"true": states, "at first": follow(ct, history[0], measured)[0]}
+    tracks["learnt"], _ = follow(ct, history[-1], measured)
+    pictures.torch_lorenz(args.plot, DT, tracks, dict(zip(NAMES, (history / torch.tensor(TRUE)).T, strict=True)))
 
 
 if __name__ == "__main__":
