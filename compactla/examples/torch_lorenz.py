@@ -21,18 +21,17 @@ THEIRS = SimpleNamespace(**vars(torch.linalg) | {"cholesky_solve": torch.cholesk
 DT, SEEN = 0.04, 2
 
 
-def slope(state, parameters):
-    """Lorenz's equations."""
-    x, y, z = state
-    sigma, rho, beta, *_ = parameters
-    return torch.stack([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
-
-
 def step(linalg, state, parameters):
     """States (particles, 3) after a time step, and their derivatives by those before: by exponentials of Jacobians."""
-    J = torch.vmap(torch.func.jacrev(slope), (0, None))(state, parameters)
-    A = torch.cat([J, slope(state.T, parameters).T.unsqueeze(-1)], -1)
-    E = linalg.matrix_exp(DT * torch.nn.functional.pad(A, (0, 0, 0, 1)))
+    (x, y, z), (sigma, rho, beta, *_) = state.T, parameters
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    rows = (
+        (-sigma * one, sigma * one, zero, sigma * (y - x)),
+        (rho - z, -one, -x, x * (rho - z) - y),
+        (y, x, -beta * one, x * y - beta * z),
+        (zero, zero, zero, zero),
+    )
+    E = linalg.matrix_exp(DT * torch.stack([torch.stack(row, -1) for row in rows], -2))
     return state + E[:, :3, 3], E[:, :3, :3]
 
 
