@@ -32,7 +32,7 @@ class Baselines:
 
     def in_cache(self, case):
         """Name, rounds and residual of MKL's kernel in a loop of compiled code; None if there is none."""
-        if self.library is None or not mkl.has(case.routine):
+        if self.library is None or not mkl.suits(case):
             return None
         return mkl.fastest_in_cache(case, self.library)
 
@@ -49,7 +49,7 @@ def peer(case, name) -> Peer:
 
 
 def mkl_peers(case, library) -> list[Peer]:
-    """The fastest of MKL's formats, if MKL does such a thing."""
-    if not mkl.has(case.routine):
+    """The fastest of MKL's formats, if MKL does such a thing in few enough calls."""
+    if not mkl.suits(case):
         return []
     return [Peer(*mkl.fastest(case, library, case.threads.get("threads", THREADS)))]

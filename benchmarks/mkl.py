@@ -33,6 +33,7 @@ OPTIONS = {
     "diag": {"N": 131, "U": 132},
 }
 SEQUENTIAL = 1
+BLOCKS = 4096  # of a line, above which its calls, four for each, would take minutes to make
 SLACK = 2**16  # bytes behind every array: trsm of MKL 2026.2 writes past the end of B
 
 
@@ -67,6 +68,11 @@ def load(path=None) -> Library | None:
 def has(name) -> bool:
     """Whether MKL has a routine that does the work of a case of this name."""
     return name in OTHERS or bool(PEERS.get(name, Peers()).compact)
+
+
+def suits(case) -> bool:
+    """Whether MKL does that work, and in few enough calls."""
+    return has(case.routine) and not (OTHERS.get(case.routine) is lines and case.diag.shape[1] > BLOCKS)
 
 
 def candidates(case, library, threads):

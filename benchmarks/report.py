@@ -36,7 +36,7 @@ TITLES = {
     "bandwidths": "Bandwidth",
     "fractions": "Batches of matrices of order n on",
     "lines": "Lines of 128 blocks on",
-    "stacks": "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in",
+    "stacks": "Functions of `compactla.linalg` on matrices of order n: nanoseconds for a matrix, in",
     "preconditioner": "The line preconditioner, compared with SuperLU and PyAMG",
     "gains": "What the examples gain",
     "weak scaling": "The line preconditioner in PETSc, on more ranks",

@@ -1,4 +1,4 @@
-"""Heat maps of `benchmarks.report`: functions of `compactla.linalg` on tensors, over the order of the matrices."""
+"""Heat maps of `benchmarks.report`: functions of `compactla.linalg` over the order of matrices."""
 
 import ast
 from math import log10, nan

@@ -45,7 +45,7 @@ def draw(machine, folder):
     plots = {name: (plot.__doc__, plot) for name, plot in plots.items()}
     for dtype in ("float64", "float32"):
         plots[f"heat-{dtype}"] = (
-            f"Functions of compactla.linalg on tensors of order n, {dtype}",
+            f"Functions of compactla.linalg on matrices of order n, {dtype}",
             partial(heat, dtype=dtype),
         )
     for name, (shows, plot) in plots.items():

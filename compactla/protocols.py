@@ -139,6 +139,9 @@ class Lines(Protocol):
     def concurrency(self, b: int, dtype: "np.dtype", vlen: int, queue: Queue) -> tuple[float, float]:
         """How many lines are solved at once; the steps of a line that calls for separators cost."""
 
+    def relative_step(self, b: int, dtype: "np.dtype", lanes: int, vlen: int, nbytes: int) -> float:
+        """Time of a step of packs with so many lanes, over that of packs with `vlen`, for so many bytes of blocks."""
+
     def LinesView(
         self, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, policy: str = "",
         swaps: Array = None, stored: Any = None, tiny: float = 0.0,

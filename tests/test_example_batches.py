@@ -93,13 +93,13 @@ def test_heat(rng):
     """Steps of a plate are those with dense matrices, and keep the heat."""
     conductivity, u = rng.uniform(0.1, 1, (4, 5)), rng.random((4, 5))
     dense, columns = [], np.eye(20).reshape(20, 4, 5)
-    for axis, (k, _) in enumerate(heat.half_steps(conductivity, 2)):
+    for axis, (k, *_) in enumerate(heat.half_steps(conductivity, 2)):
         turned = columns.swapaxes(1, 2) if axis else columns
         spread = np.array([e - heat.explicit(k, e) for e in turned])
         dense.append((spread.swapaxes(1, 2) if axis else spread).reshape(20, 20).T)
     errors = []
     for steps in (20, 40):
-        parts, x = heat.half_steps(conductivity, 1 / steps), u
+        parts, x = [*heat.half_steps(conductivity, 1 / steps)], u
         for _ in range(steps):
             x = heat.step(x, parts)
         assert abs(x.sum() - u.sum()) < 1e-12

@@ -8,8 +8,11 @@ import pytest
 
 import compactla
 from compactla.examples import (
+    batches,
+    beside,
     bicgstab_opencl,
     channel,
+    chemistry,
     hot_wall,
     ignition,
     kabsch,
@@ -128,8 +131,9 @@ def test_ignition(capsys, tmp_path):
     found = []
     for steps in (20, 40, 80):
         y = ignition.hot_spot(2, 1050, 2000)
+        F = compactla.BatchLU(compactla.BatchCSR(batches.implicit(chemistry.HYDROGEN, y, 1e-5)))
         for _ in range(steps):
-            y, _ = ignition.step(y, 1e-5 / steps, ignition.numpys, ignition.matrices(y, 1e-5 / steps))
+            y, *_ = ignition.step(y, 1e-5 / steps, F)
         found.append(y)
     assert 5 < abs(found[0] - found[2]).max() / abs(found[1] - found[2]).max() < 13
 
@@ -200,7 +204,7 @@ def test_quadratic_programs(capsys, rng):
     out = capsys.readouterr().out
     assert max(numbers(out, r"residuals are (\S+) at most, gaps (\S+)\n.* differ by (\S+) at most")) < 1e-10
     Q, r, A, b = quadratic_programs.portfolios(3, 12, 4, rng)
-    x, *_ = quadratic_programs.interior_point(quadratic_programs.by_loop, Q, r, A, b, 12)
+    x, *_ = quadratic_programs.interior_point(beside.symmetric_by_loop, Q, r, A, b, 12)
     assert (x > 0).all() and np.allclose(np.einsum("qij,qj->qi", A, x), b)
     slope = np.einsum("qij,qj->qi", Q, x) - r  # along which no feasible direction goes down
     for c, g, held in zip(A, slope, x > 1e-6, strict=True):

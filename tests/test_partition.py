@@ -117,9 +117,9 @@ def test_long_lines_are_cut(rng):
 
 
 def test_how_many_parts(monkeypatch):
-    def chosen(length, processors):
+    def chosen(length, processors, narrow=True):
         monkeypatch.setitem(vars(numba.config), "NUMBA_DEFAULT_NUM_THREADS", processors)
-        return choose_parts(np.array(length), BlockFormat(5, np.dtype(np.float64), 4, None))
+        return choose_parts(np.array(length), BlockFormat(5, np.dtype(np.float64), 4, None), narrow)
 
     one_of_many = chosen([5] * 50 + [100_000] + [5] * 50, 2)
     assert one_of_many[50] >= 8 and one_of_many[50] % 4 == 0
@@ -127,6 +127,8 @@ def test_how_many_parts(monkeypatch):
     for few_or_short in ([10_000] * 8, [30] * 2, [1], []):
         assert (chosen(few_or_short, 2) == 1).all()
     assert (chosen([10_000] * 8, 64) >= 32).all()
+    assert chosen([100_000], 2) == 1 < chosen([100_000], 64)  # whole, it needs one lane and a quarter of the memory
+    assert chosen([100_000], 2, narrow=False) > 1
     expected = chosen([10_000], 2)
     monkeypatch.setattr(sharing, "THREADS", 1)
     assert np.array_equal(chosen([10_000], 2), expected)

@@ -32,6 +32,8 @@ from compactla.view import Layout, layout
 
 # Bytes of the nearest cache, into which the blocks of a step of a factorization and those that come next should fit.
 NEAREST = 48 << 10
+# Bytes of blocks that cores read about as fast as they compute with them.
+NEAR = 8 << 20
 
 
 def reals(dtype):
@@ -48,6 +50,17 @@ def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float
     """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
     step = 15 + 1.6 * (b * reals(dtype)) ** 2  # nanoseconds; the calls take 16 us
     return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
+
+
+def relative_step(b: int, dtype: np.dtype, lanes: int, vlen: int, nbytes: int) -> float:
+    """Time of a step of packs with so many lanes, over that of packs with `vlen`, for so many bytes of blocks.
+
+    Fewer lanes take less of the registers' time; far from the cores, bytes alone count.
+    """
+    if nbytes > NEAR:
+        return lanes / vlen
+    work = (b * reals(dtype)) ** 2
+    return (75 + lanes * work) / (75 + vlen * work)
 
 
 class LinesView:

@@ -58,7 +58,11 @@ def jacobians(mechanism, fresh, nm, dt, seconds=3e-4, seed=0):
     fresh : (n,) array_like
         The gas before, as `Mechanism` has it.
     """
-    y = moments(mechanism, fresh, nm, seconds, seed)
+    return implicit(mechanism, moments(mechanism, fresh, nm, seconds, seed), dt)
+
+
+def implicit(mechanism, y, dt):
+    """I - dt J of gases y, (nm, n)."""
     rows, columns = np.nonzero(mechanism.pattern())
     data = -dt * mechanism.jacobian(y)[:, rows, columns]
     data[:, rows == columns] += 1

@@ -1,11 +1,13 @@
-"""What examples share: options of the command line, times of ways to do the same, and pictures."""
+"""What examples share: options of the command line, times of ways to do the same, and what these are beside."""
 
 import argparse
-import contextlib
+import functools
 import re
 import time
+import warnings
 
 import numpy as np
+import scipy.linalg
 
 from compactla import linalg
 from compactla.bench.timing import in_turns
@@ -46,8 +48,8 @@ def compare(ways, rounds=5):
 
     Returns
     -------
-    results, seconds : dict
-        What the functions returned, and their median times, by name.
+    dict
+        What the functions returned, by name.
     """
     results = {}
 
@@ -66,7 +68,7 @@ def compare(ways, rounds=5):
         if theirs is ours:
             told = f"on {THREADS} threads (the first time {milliseconds(first)})"
         print(f"{name}: {milliseconds(np.median(theirs))}, {told}")
-    return results, {name: float(np.median(theirs)) for name, theirs in times.items()}
+    return results
 
 
 def milliseconds(seconds):
@@ -76,27 +78,30 @@ def milliseconds(seconds):
 def beside_numpy(program):
     """Results of a program with compactla.linalg and with numpy.linalg, whose times are compared."""
     ways = {"compactla.linalg": lambda: program(linalg), "numpy.linalg": lambda: program(np.linalg)}
-    return compare(ways)[0].values()
+    return compare(ways).values()
 
 
-@contextlib.contextmanager
-def drawing(path, columns=2, **layout):
-    """Axes side by side, written to a file at the end, with the legends that they have labels for."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(2 + 4.5 * columns, 4), layout="constrained")
-    grid = figure.subplots(1, columns, squeeze=False, **layout)[0]
-    yield figure, *grid
-    for axes in grid:
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
+def solve_vectors(a, b):
+    """NumPy's solve, for a vector of each matrix."""
+    return np.linalg.solve(a, b[..., None])[..., 0]
 
 
-def draw_residuals(axes, histories, title, xlabel="iterations"):
-    """Norms of residuals in each iteration, relative to the first, by name."""
-    for name, history in histories.items():
-        axes.semilogy(np.asarray(history) / history[0], label=f"{name}: {len(history) - 1} {xlabel}")
-    axes.set(title=title, xlabel=xlabel, ylabel="relative residual")
-    axes.grid(alpha=0.3)
+def symmetric_by_loop(a, b):
+    """Solutions by SciPy, one symmetric system after the other."""
+    solve = functools.partial(scipy.linalg.solve, assume_a="sym", check_finite=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of matrices that are ill-conditioned, as expected
+        return np.stack([solve(matrix, side) for matrix, side in zip(a, b, strict=True)])
+
+
+def thomas(lower, diag, upper, u):
+    """Thomas' algorithm in NumPy, for all tridiagonal systems along the first axis at once."""
+    pivot, x = diag.copy(), u.copy()
+    for k in range(1, len(u)):
+        factor = lower[k - 1] / pivot[k - 1]
+        pivot[k] -= factor * upper[k - 1]
+        x[k] -= factor * x[k - 1]
+    x[-1] /= pivot[-1]
+    for k in reversed(range(len(u) - 1)):
+        x[k] = (x[k] - upper[k] * x[k + 1]) / pivot[k]
+    return x

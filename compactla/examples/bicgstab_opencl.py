@@ -14,7 +14,8 @@ from pyopencl.array import to_device
 from scipy.sparse import bsr_array
 
 from compactla import LinePreconditioner
-from compactla.examples.beside import arguments, compare, draw_residuals, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 from compactla.krylov import SparseMatrix, bicgstab
 
 
@@ -53,11 +54,9 @@ def main(argv=None):
     solve = partial(bicgstab, SparseMatrix(M, queue), to_device(queue, rhs), maxiter=500)
     parts = {"lines": lines, "diagonal blocks": np.arange(M.shape[0] // M.blocksize[0])[:, None]}
     ways = {name: partial(solve, M=LinePreconditioner(M, rows, queue=queue)) for name, rows in parts.items()}
-    for name, (_, report) in compare(ways, rounds=3)[0].items():
+    for name, (_, report) in compare(ways, rounds=3).items():
         print(f"{name}: {report.iterations} steps on {queue.device.name.strip()}")
-    if args.plot:
-        with drawing(args.plot, columns=1) as (_, axes):
-            draw_residuals(axes, histories, "BiCGSTAB on a device", "steps")
+    pictures.residuals(args.plot, histories, "BiCGSTAB on a device", "steps")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ References
 .. [2] Smith et al., GRI-Mech 3.0: rates of nitrogen.
 """
 
+import functools
 import re
 
 import numpy as np
@@ -62,6 +63,18 @@ REACTIONS = """
 EFFICIENCIES = {"H2": 2.5, "H2O": 12.0}  # of third bodies M; 1 for all others
 
 
+def in_parts(function, gases=500):
+    """A method of gases (..., n), which is called for as many of them at a time as caches hold."""
+
+    @functools.wraps(function)
+    def call(self, y):
+        if y.ndim == 1 or len(y) <= gases:
+            return function(self, y)
+        return np.concatenate([function(self, part) for part in np.split(y, range(gases, len(y), gases))])
+
+    return call
+
+
 class Mechanism:
     """A mechanism of reactions with one or two species on either side, and maybe a third body.
 
@@ -105,12 +118,14 @@ class Mechanism:
         efficiency = [efficiencies.get(name, 1.0) for name in species]
         return cls(thermo, np.swapaxes(sides, 0, 1), rates, third, both, efficiency)
 
+    @in_parts
     def __call__(self, y):
         """The rates of change of gases y, (..., n), per second: (..., n)."""
         c, T, energy, _ = self._state(y)
         rates = self._net_rates(c, T)[0] @ self.net
         return np.concatenate([rates, self._heating(c, energy, rates)[0]], axis=-1)
 
+    @in_parts
     def jacobian(self, y):
         """The derivatives of that by y: (..., n, n)."""
         c, T, energy, enthalpy = self._state(y)
@@ -139,16 +154,8 @@ class Mechanism:
 
     def pattern(self):
         """(n, n) of bool: where the Jacobian is not zero, whatever a gas is; and the diagonal."""
-        count = np.zeros((len(self.third), self.n), bool)
-        for side, counts in ((self.left, True), (self.right, self.both)):
-            for names in side.T:
-                count[np.arange(len(count)), names] |= counts
-        count[:, :-1] |= self.efficiency != 0
-        count[:, -1] = True
-        pattern = np.eye(self.n, dtype=bool)
-        pattern[:-1] |= (self.net != 0).T @ count
-        pattern[-1] = True
-        return pattern
+        gas = np.append(np.random.default_rng(0).random(self.species), 1.0)
+        return (self.jacobian(gas) != 0) | np.eye(self.n, dtype=bool)
 
     def _state(self, y):
         c, T = y[..., :-1], KILO * y[..., -1:]

@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 import compactla as cla
-from compactla.examples.beside import arguments, compare, draw_residuals, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 from compactla.examples.channel import INFLOW, Channel
 from compactla.krylov import gmres
 
@@ -47,19 +48,10 @@ def main(argv=None):
             print(f"t = {step * args.dt:<6.3g} hottest {q[:, 2].max():.3f}   iterations of GMRES: {iterations}")
     jacobi = cla.LinePreconditioner(system[0], np.arange(len(q))[:, None])
     solve = partial(gmres, *system, rtol=1e-8, restart=50, maxiter=500, history=True)
-    found, _ = compare({"line": partial(solve, M=P), "block Jacobi": partial(solve, M=jacobi)}, rounds=3)
+    found = compare({"line": partial(solve, M=P), "block Jacobi": partial(solve, M=jacobi)}, rounds=3)
     histories = {name: report.history for name, (_, report) in found.items()}
     print("iterations of GMRES to 1e-8:", ", ".join(f"{name} {len(h) - 1}" for name, h in histories.items()))
-    if args.plot:
-        with drawing(args.plot, width_ratios=(3, 2)) as (figure, left, right):
-            field = q.reshape(*args.cells, 3).T
-            figure.colorbar(left.pcolormesh(channel.x, channel.y, field[2], cmap="inferno"), label="T")
-            x, y = ((faces[1:] + faces[:-1]) / 2 for faces in (channel.x, channel.y))
-            left.contour(x, y, field[0], [0.5], colors="white")
-            left.set(title="temperature, and where half of the fuel is burnt", xlabel="along the wall")
-            left.set_ylabel("from the wall")
-            left.set_yscale("symlog", linthresh=10 * channel.y[1])
-            draw_residuals(right, histories, "the last linear system")
+    pictures.hot_wall(args.plot, channel, q, histories)
 
 
 if __name__ == "__main__":

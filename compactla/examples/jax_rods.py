@@ -12,10 +12,10 @@ import numpy as np
 from jax import numpy as jnp
 
 import compactla.jax as cj
-from compactla.examples.beside import arguments, compare, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 
 CELLS, STEPS, DT = 40, 10, 0.02
-EYE = jnp.eye(2)
 
 
 def dense_solve(lower, diag, upper, b):
@@ -31,14 +31,10 @@ def profiles(logarithms, solve=cj.block_tridiagonal_solve):
     flow = DT * CELLS**2 * jnp.diag(jnp.stack(diffusivities))
     decay = DT * rate * jnp.array([[1.0, 0.0], [-1.0, 0.0]])
     ends = jnp.full(CELLS, 2.0).at[-1].set(1.0)  # the first cell touches the inflow, the last one a wall
-    diag = EYE + decay + ends[:, None, None] * flow
+    diag = jnp.eye(2) + decay + ends[:, None, None] * flow
     side = jnp.broadcast_to(-flow, (CELLS - 1, 2, 2))
     inflow = jnp.zeros((CELLS, 2)).at[0].set(flow @ jnp.array([1.0, 0.0]))
-
-    def step(u, _):
-        return solve(side, diag, side, u + inflow), None
-
-    return jax.lax.scan(step, jnp.zeros((CELLS, 2)), length=STEPS)[0]
+    return jax.lax.fori_loop(0, STEPS, lambda _, u: solve(side, diag, side, u + inflow), jnp.zeros((CELLS, 2)))
 
 
 def improve(solve, logarithms, measured, damping):
@@ -49,17 +45,12 @@ def improve(solve, logarithms, measured, damping):
     return logarithms - cj.solve(H + damping * jnp.diag(H.diagonal()), J.T @ misfit.ravel()), (misfit**2).sum()
 
 
-def fit(solve, measured):
-    """A function that fits all rods, in twelve steps that are less and less damped."""
-    step = jax.jit(jax.vmap(partial(improve, solve), (0, 0, None)))
-
-    def call():
-        found = jnp.zeros((len(measured), 3))
-        for k in range(12):
-            found, squares = step(found, measured, 10.0**-k)
-        return np.asarray(found), squares.max()
-
-    return call
+def fit(step, measured):
+    """The logarithms of all rods, in twelve steps that are less and less damped, and the largest sum of squares."""
+    found = jnp.zeros((len(measured), 3))
+    for k in range(12):
+        found, squares = step(found, measured, 10.0**-k)
+    return np.asarray(found), squares.max()
 
 
 def main(argv=None):
@@ -67,21 +58,15 @@ def main(argv=None):
     rng = np.random.default_rng(0)
     true = np.log([0.5, 0.2, 3.0]) + 0.3 * rng.standard_normal((args.rods, 3))
     measured = jax.jit(jax.vmap(profiles))(true) + 1e-3 * rng.standard_normal((args.rods, CELLS, 2))
-    ours, few = cj.block_tridiagonal_solve, measured[:50]
-    ways = {"block_tridiagonal_solve": fit(ours, few), "jnp.linalg.solve": fit(dense_solve, few)}
-    (found, _), (theirs, _) = compare(ways, rounds=2)[0].values()
-    print(f"fits of {len(few)} rods differ by {abs(found - theirs).max():.0e}")
-    found, squares = fit(ours, measured)()
+    ways = {"block_tridiagonal_solve": cj.block_tridiagonal_solve, "jnp.linalg.solve": dense_solve}
+    steps = {name: jax.jit(jax.vmap(partial(improve, solve), (0, 0, None))) for name, solve in ways.items()}
+    few = {name: partial(fit, step, measured[:50]) for name, step in steps.items()}
+    (found, _), (theirs, _) = compare(few, rounds=2).values()
+    print(f"fits of {len(found)} rods differ by {abs(found - theirs).max():.0e}")
+    found, squares = fit(steps["block_tridiagonal_solve"], measured)
     print(f"largest sum of squares {squares:.2e}")
     print(f"{args.rods} rods within {', '.join(f'{x:.1%}' for x in np.exp(abs(found - true)).max(0) - 1)}")
-    if args.plot:
-        with drawing(args.plot, columns=3) as (_, *grid):
-            names = "diffusivity of A", "diffusivity of B", "rate"
-            for axes, name, x, y in zip(grid, names, np.exp(true).T, np.exp(found).T, strict=True):
-                axes.loglog(x, y, ".", markersize=2)
-                axes.set(title=name, xlabel="true", ylabel="found")
-                for axis in (axes.xaxis, axes.yaxis):
-                    axis.set_minor_formatter("")
+    pictures.jax_rods(args.plot, true, found)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ The program is written for numpy.linalg, on stacks, and runs with it and with co
 
 import numpy as np
 
-from compactla.examples.beside import arguments, beside_numpy, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, beside_numpy
 
 
 def frames(atoms, count, noise, rng):
@@ -44,15 +45,8 @@ def main(argv=None):
     print(f"determinants of rotations are 1 to {abs(np.linalg.det(R) - 1).max():.1e}")
     print(f"{mirrored.sum()} frames would have been reflected")
     print(f"atoms are {np.sqrt((distance**2).mean()):.4f} apart, {expected:.4f} expected")
-    if args.plot:
-        off = np.degrees(2 * np.arcsin(np.minimum(np.linalg.norm(R - turns, axis=(1, 2)) / np.sqrt(8), 1)))
-        with drawing(args.plot) as (_, left, right):
-            for axes, values in ((left, off), (right, distance)):
-                parts, labels = (values[~mirrored], values[mirrored]), ("det(U V^T) = 1", "det(U V^T) = -1")
-                axes.hist(parts, bins=60, stacked=True, label=labels)
-            left.set(title="rotations", xlabel="off by so many degrees", ylabel="frames")
-            right.axvline(expected, color="k", label="expected")
-            right.set(title="atoms, root of the mean square", xlabel="distance from the molecule's")
+    off = np.degrees(2 * np.arcsin(np.minimum(np.linalg.norm(R - turns, axis=(1, 2)) / np.sqrt(8), 1)))
+    pictures.kabsch(args.plot, off, distance, mirrored, expected)
 
 
 if __name__ == "__main__":

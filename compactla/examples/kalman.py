@@ -12,7 +12,8 @@ The program is written for numpy.linalg, on stacks, and runs with it and with co
 
 import numpy as np
 
-from compactla.examples.beside import arguments, beside_numpy, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, beside_numpy
 
 F = np.kron([[1.0, 1.0], [0.0, 1.0]], np.eye(2))  # a step of positions and velocities
 Q = 0.01 * np.kron([[1 / 3, 1 / 2], [1 / 2, 1.0]], np.eye(2))  # white noise pushes velocities
@@ -64,16 +65,7 @@ def main(argv=None):
     print(f"distance from the truth: measured {off[0]:.3f}, filtered {off[1]:.3f}")
     print(f"innovations squared over S: {surprise.mean():.3f}, 2 expected")
     print(f"errors squared over P: {missed:.3f}, 4 expected")
-    if args.plot:
-        with drawing(args.plot) as (_, left, right):
-            for x, style, name in ((truth, "k-", "true"), (measured, "r.", "measured"), (states, "b-", "filtered")):
-                tracks = left.plot(x[:, :6, 0, 0], x[:, :6, 1, 0], style, linewidth=1, markersize=2)
-                tracks[0].set_label(name)
-            left.set(title=f"some of {args.objects} objects", xlabel="x", ylabel="y")
-            spread = 1.96 * 2 / np.sqrt(args.objects)  # of the mean of so many squares of chi, of two degrees each
-            right.axhspan(2 - spread, 2 + spread, alpha=0.2, label="95% of consistent filters")
-            right.plot(surprise, label="innovations squared over S")
-            right.set(title="how filters are surprised", xlabel="step")
+    pictures.kalman(args.plot, truth, measured, states, surprise)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from functools import partial
 
 from petsc4py import PETSc
 
-from compactla.examples.beside import arguments, compare, draw_residuals, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 from compactla.examples.channel import first_system
 from compactla.petsc import LinePC
 
@@ -48,9 +49,7 @@ def main(argv=None):
         histories[kind] = ksp.getConvergenceHistory()
         residual = (b - A * x).norm() / b.norm()
         print(f"{kind}: {len(histories[kind]) - 1} iterations, relative residual {residual:.1e}")
-    if args.plot:
-        with drawing(args.plot, columns=1) as (_, axes):
-            draw_residuals(axes, histories, "GMRES in PETSc")
+    pictures.residuals(args.plot, histories, "GMRES in PETSc")
 
 
 if __name__ == "__main__":

@@ -4,24 +4,20 @@ Each of many investors holds a portfolio x that weighs risk against return, full
 
     minimize  1/2 x^T Q x - r^T x    where    A x = b,  x >= 0
 
-The interior-point method is Mehrotra's, with a barrier and a step length for each problem. In every iteration Newton's
-method meets a saddle point (KKT) system, which is symmetric and indefinite: the block of the constraints is zero.
+The interior-point method is Mehrotra's, with a barrier and a step length for each problem. Newton's method meets saddle
+point (KKT) systems, which are symmetric and indefinite. They are solved twice, for a predictor and for a corrector.
 
-    | Q + Z / X   A^T | | dx |   | r - Q x + A^T y + mu / x |
+    | Q + Z / X   A^T | |  dx |   | r - Q x + A^T y + mu / x |
     | A            0  | | -dy | = | b - A x                  |
-
-It is solved twice, for the predictor and for the corrector: by linalg.solve with assume_a="sym", for all problems at
-once, and beside that by a loop over scipy.linalg.solve.
 """
 
-import warnings
 from functools import partial
 
 import numpy as np
-import scipy.linalg
 
 from compactla import linalg
-from compactla.examples.beside import arguments, compare, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare, symmetric_by_loop
 
 
 def portfolios(count, assets, groups, rng):
@@ -32,14 +28,6 @@ def portfolios(count, assets, groups, rng):
     return Q, rng.uniform(0, 1, (count, assets)), A, A.mean(axis=2)
 
 
-def by_loop(K, f):
-    """The solutions by SciPy, one system after the other."""
-    solve = partial(scipy.linalg.solve, assume_a="sym", check_finite=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # Z / X becomes huge, as it has to
-        return np.stack([solve(k, g) for k, g in zip(K, f, strict=True)])
-
-
 def step_to(x, dx):
     """The largest step of at most 1 that keeps x positive, for each problem."""
     return np.minimum(1, 1 / np.max(-dx / x, axis=1, initial=1e-300))[:, None]
@@ -48,8 +36,8 @@ def step_to(x, dx):
 def interior_point(solve, Q, r, A, b, iterations):
     """Solutions, and how far each problem is from optimal: residuals, and the gap."""
     count, m, n = A.shape
-    x, z, y, diagonal = np.ones((count, n)), np.ones((count, n)), np.zeros((count, m)), np.arange(n)
-    K = np.zeros((count, n + m, n + m))
+    x, z, y = np.ones((count, n)), np.ones((count, n)), np.zeros((count, m))
+    K, diagonal = np.zeros((count, n + m, n + m)), np.arange(n)
     K[:, :n, n:] = A.swapaxes(1, 2)  # the upper triangle
     for _ in range(iterations):
         gap = (x * z).mean(axis=1, keepdims=True)
@@ -74,17 +62,12 @@ def interior_point(solve, Q, r, A, b, iterations):
 def main(argv=None):
     args = arguments(__doc__, argv, problems=5000, assets=12, constraints=4, iterations=12)
     Q, r, A, b = portfolios(args.problems, args.assets, args.constraints, np.random.default_rng(1992))
-    solvers = {"compactla.linalg": partial(linalg.solve, assume_a="sym"), "scipy.linalg": by_loop}
+    solvers = {"compactla.linalg": partial(linalg.solve, assume_a="sym"), "scipy.linalg": symmetric_by_loop}
     ways = {name: partial(interior_point, solve, Q, r, A, b, args.iterations) for name, solve in solvers.items()}
-    (x, residual, gap), (theirs, *_) = compare(ways, rounds=2)[0].values()
+    (x, residual, gap), (theirs, *_) = compare(ways, rounds=2).values()
     print(f"residuals are {residual.max():.1e} at most, gaps {gap.max():.1e}")
     print(f"portfolios differ by {abs(x - theirs).max():.1e} at most")
-    if args.plot:
-        with drawing(args.plot, columns=1) as (figure, axes):
-            risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
-            points = axes.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
-            axes.set(title=f"{args.problems} portfolios", xlabel="standard deviation", ylabel="return")
-            figure.colorbar(points, label=f"of {args.assets} assets are held")
+    pictures.quadratic_programs(args.plot, x, Q, r)
 
 
 if __name__ == "__main__":

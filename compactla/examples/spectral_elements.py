@@ -12,7 +12,8 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 
 import compactla as cla
-from compactla.examples.beside import arguments, compare, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 
 
 def matrices(p):
@@ -37,7 +38,7 @@ def both(cases, u):
     einsum = partial(np.einsum, "il,jm,kn,plmn->pijk", optimize=True)
     ways = {"kron_apply": lambda: [cla.kron_apply(factors, u) for factors in cases]}
     ways |= {"einsum": lambda: [einsum(*factors, u) for factors in cases]}
-    ours, theirs = compare(ways)[0].values()
+    ours, theirs = compare(ways).values()
     print(f"they are {max(abs(x - y).max() for x, y in zip(ours, theirs, strict=True)):.0e} apart")
     return ours
 
@@ -54,11 +55,7 @@ def main(argv=None):
     mass = M / (2 * n)
     (solved,) = both([[np.linalg.inv(mass)] * 3], cla.kron_apply([mass] * 3, u))
     print(f"mass solve is off by {abs(solved - u).max():.1e}")
-    if args.plot:
-        with drawing(args.plot, columns=1) as (_, axes):
-            for error, direction in zip(errors, "xyz", strict=True):
-                axes.semilogy(np.sort(error.max(axis=(1, 2, 3))), label=f"along {direction}")
-            axes.set(title="derivatives", xlabel="elements, by error", ylabel="largest error")
+    pictures.spectral_elements(args.plot, errors)
 
 
 if __name__ == "__main__":

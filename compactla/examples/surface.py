@@ -41,8 +41,8 @@ def curvatures(near, directions):
 def main(argv=None):
     name = "python -m compactla run --report -m compactla.examples.surface"
     parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
-    parser.add_argument("--points", type=int, default=50000, help="(default: 50000)")
-    parser.add_argument("--rounds", type=int, default=5, help="of fits, of which the last are timed (default: 5)")
+    parser.add_argument("--points", type=int, default=50000, help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="of which the last is timed (default: %(default)s)")
     parser.add_argument("--plot", metavar="FILE.png", help="draw the points, and the curvatures that were found")
     args = parser.parse_args(argv)
     points, true = torus(args.points, np.random.default_rng(1827))
@@ -62,18 +62,14 @@ def main(argv=None):
 def plot(path, points, true, found):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure, front, largest = Figure(figsize=(9, 4), layout="constrained"), points[:, 2] > 0, abs(true).max()
     left, right = figure.subplots(1, 2)
-    front = points[:, 2] > 0
-    x, y, _ = points[front].T
-    largest = abs(true).max()
-    shown = left.scatter(x, y, s=1, c=found[front], vmin=-largest, vmax=largest, cmap="coolwarm", rasterized=True)
+    shown = left.scatter(*points[front, :2].T, 1, found[front], cmap="coolwarm", vmin=-largest, vmax=largest)
     left.set(title="Gaussian curvature from points", aspect="equal")
     figure.colorbar(shown, ax=left)
     right.plot(true, found, ",")
     right.set(title="found over true", xlabel="true", ylim=(-1.1 * largest, 1.5 * true.max()))
     figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
 
 
 if __name__ == "__main__":

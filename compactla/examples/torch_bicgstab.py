@@ -10,7 +10,8 @@ from functools import partial
 import torch
 
 import compactla as cla
-from compactla.examples.beside import arguments, compare, draw_residuals, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 from compactla.examples.channel import first_system
 
 
@@ -44,14 +45,12 @@ def main(argv=None):
     b = torch.from_numpy(rhs).to(device)
     P = cla.LinePreconditioner(M, cla.find_lines(M), queue=None if device.type == "cpu" else device)
     ways = {"with lines": partial(bicgstab, A, b, P.solve), "with nothing": partial(bicgstab, A, b, lambda r: r)}
-    found, _ = compare(ways, rounds=3)
+    found = compare(ways, rounds=3)
     for name, (x, history) in found.items():
         residual = torch.linalg.norm(b - A @ x) / torch.linalg.norm(b)
         print(f"{name}: {len(history) - 1} steps, relative residual {residual:.1e}")
-    if args.plot:
-        with drawing(args.plot, columns=1) as (_, axes):
-            histories = {name: history for name, (_, history) in found.items()}
-            draw_residuals(axes, histories, f"BiCGSTAB in PyTorch, {device}", "steps")
+    histories = {name: history for name, (_, history) in found.items()}
+    pictures.residuals(args.plot, histories, f"BiCGSTAB in PyTorch, {device}", "steps")
 
 
 if __name__ == "__main__":

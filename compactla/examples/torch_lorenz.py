@@ -1,12 +1,9 @@
 """Filters that learn what they filter, in PyTorch: ``python -m compactla.examples.torch_lorenz --plot lorenz.png``.
 
-Each of some hundred particles moves as Lorenz's equations [1]_ say, is pushed at random, and two of its coordinates are
-measured, with errors. An extended Kalman filter follows each one. Its parameters, the three of the equations and the
-sizes of pushes and errors, are those that make the measurements most likely: derivatives go through all filters.
-
-References
-----------
-.. [1] Lorenz, "Deterministic nonperiodic flow", J. Atmos. Sci. 20 (1963).
+Each of some hundred particles moves as Lorenz's equations say (J. Atmos. Sci. 20, 1963), is pushed at random, and two
+of its coordinates are measured, with errors. An extended Kalman filter follows each one. Its parameters, the three of
+the equations and the sizes of pushes and errors, are those that make the measurements most likely: derivatives go
+through all filters.
 """
 
 from functools import partial
@@ -15,7 +12,8 @@ from types import SimpleNamespace
 import torch
 
 import compactla.torch as ct
-from compactla.examples.beside import arguments, compare, drawing
+from compactla.examples import pictures
+from compactla.examples.beside import arguments, compare
 
 NAMES = "sigma", "rho", "beta", "push", "error"
 TRUE, GUESS = (10.0, 28.0, 8 / 3, 0.1, 1.0), (7.0, 20.0, 4.0, 0.5, 3.0)
@@ -84,21 +82,14 @@ def main(argv=None):
     torch.set_default_dtype(torch.float64)
     states, measured = simulate(args.particles, 20, torch.tensor(TRUE))
     ways = {"compactla.torch": partial(learn, ct, measured, 3), "torch.linalg": partial(learn, THEIRS, measured, 3)}
-    ours, theirs = compare(ways, rounds=2)[0].values()
+    ours, theirs = compare(ways, rounds=2).values()
     print(f"parameters differ by {(ours - theirs).abs().max():.0e}")
     history = learn(ct, measured, args.rounds)
     for word, first, last, true in zip(NAMES, GUESS, history[-1].tolist(), TRUE, strict=True):
         print(f"{word}: {first:.3g} at first, {last:.3g} learnt, {true:.3g} true")
-    if args.plot:
-        thought = [follow(ct, parameters, measured)[0] for parameters in (history[0], history[-1])]
-        with drawing(args.plot) as (_, left, right):
-            styles = {"true": "k-", "at first": "r:", "learnt": "b--"}
-            for x, (name, style) in zip((states, *thought), styles.items(), strict=True):
-                left.plot(DT * torch.arange(len(x)), x[:, 0, 2], style, label=name)
-            left.set(title="the coordinate that is not measured, of a particle", xlabel="time")
-            for name, values, true in zip(NAMES, history.T, TRUE, strict=True):
-                right.plot(values / true, label=name)
-            right.set(title="parameters, learnt over true ones", xlabel="round", yscale="log")
+    tracks = {"true": states, "at first": follow(ct, history[0], measured)[0]}
+    tracks["learnt"], _ = follow(ct, history[-1], measured)
+    pictures.torch_lorenz(args.plot, DT, tracks, dict(zip(NAMES, (history / torch.tensor(TRUE)).T, strict=True)))
 
 
 if __name__ == "__main__":

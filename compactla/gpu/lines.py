@@ -107,6 +107,11 @@ def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float
     return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
 
 
+def relative_step(b: int, dtype: np.dtype, lanes: int, vlen: int, nbytes: int) -> float:
+    """Time of a step of packs with so many lanes, over that of packs with `vlen`: work-items wait alike."""
+    return 1.0
+
+
 class LinesView(NamedTuple):
     """Arguments of kernels for lines of blocks; the arrays are those of `compactla.lines.packed`."""
 

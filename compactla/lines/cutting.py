@@ -103,7 +103,7 @@ def check_periodic(periodic, nlines) -> np.ndarray:
     return np.broadcast_to(ring, nlines)
 
 
-def count_parts(parts, length, ring, blocks: BlockFormat, whole="") -> np.ndarray:
+def count_parts(parts, length, ring, blocks: BlockFormat, whole="", narrow=True) -> np.ndarray:
     """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than fit it.
 
     `whole` names an option for which lines have to be left as they are.
@@ -115,7 +115,7 @@ def count_parts(parts, length, ring, blocks: BlockFormat, whole="") -> np.ndarra
     elif whole and parts != 1:
         raise ValueError(f"parts is {parts}, must be 1 or None with {whole}, which is for whole lines")
     elif parts is None:
-        chosen = choose_parts(length, blocks)
+        chosen = choose_parts(length, blocks, narrow)
     elif check_size(parts, "parts") < 1:
         raise ValueError(f"parts is {parts}, must be at least 1")
     else:
@@ -123,18 +123,21 @@ def count_parts(parts, length, ring, blocks: BlockFormat, whole="") -> np.ndarra
     return np.minimum(chosen, np.maximum((length + ~ring) // 2, 1))
 
 
-def choose_parts(length, blocks: BlockFormat) -> np.ndarray:
+def choose_parts(length, blocks: BlockFormat, narrow=True) -> np.ndarray:
     """Into how many parts to cut lines of these lengths: one, where the device is not much faster with more.
 
-    Times are in steps, of one block row in all lines of a pack.
+    Times are in steps, of one block row in all lines of a pack. `narrow`: whole lines get no more lanes than they need.
     """
     b, dtype, vlen, queue = blocks
     whole, nrow = np.ones(len(length), np.int64), length.sum()
     if nrow == 0 or b == 0:
         return whole
-    lanes, calls = backend(queue, "lines").concurrency(b, dtype, vlen, queue)
+    kernels = backend(queue, "lines")
+    lanes, calls = kernels.concurrency(b, dtype, vlen, queue)
     packs = np.sort(length)[::-vlen].sum()
     before = max(length.max(), packs * vlen / lanes)
+    if narrow and (few := enough_lanes(length, whole, blocks)) < vlen:
+        before *= kernels.relative_step(b, dtype, few, vlen, 3 * b * b * dtype.itemsize * nrow)
     # Parts that keep the device busy, but no shorter than what makes them and two more levels of cuts equally long.
     wanted = length * min(PACKS * lanes / nrow, length.max() ** (-1 / 3))
     parts = np.where(wanted < vlen, np.maximum(wanted, 1), np.round(wanted / vlen) * vlen).astype(np.int64)
@@ -156,7 +159,7 @@ def enough_lanes(length, parts, blocks: BlockFormat) -> int:
 
 def plan_cut(length, ring, parts, blocks: BlockFormat, options, vlen_given) -> tuple[Cut, BlockFormat]:
     """The cut of lines, with `parts` as for `BlockTridiag`, and the format that suits so many parts."""
-    count = count_parts(parts, length, ring, blocks, options.whole)
+    count = count_parts(parts, length, ring, blocks, options.whole, not vlen_given)
     if not vlen_given:
         blocks = blocks._replace(vlen=enough_lanes(length, count, blocks))
     return cut(length, ring, count), blocks
