@@ -39,7 +39,7 @@ UINT8 = np.dtype(np.uint8)
 # Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
 DOUBTED = 16  # roundings of a pivot in each step
-SMALL = 16  # the largest size up to which sizes are compiled in, whatever others there are
+SMALL = 16  # the largest size beside which any other is compiled in
 SHORT = 8  # the largest size of a letter that a function wants compiled in where others are not
 CHAINS = 4  # sums side by side: an addition takes as many cycles
 
@@ -170,9 +170,8 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
 
 
 def is_known(number):
-    """Tell whether sizes are compiled in: small ones, and of square matrices, with one right-hand side or as many."""
-    largest = max(number.values())
-    return largest <= SMALL or (largest <= STATIC and len({*number.values()} - {1}) <= 1)
+    """Tell whether sizes are compiled in: they are where no two of them are large."""
+    return max(number.values()) <= STATIC and len({size for size in number.values() if size > SMALL}) <= 1
 
 
 def batch(text, V):
