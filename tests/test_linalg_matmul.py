@@ -85,11 +85,14 @@ def test_all_names():
 
 
 def test_few_or_large_matrices_are_left_to_numpy():
-    def gains(count, n):
+    def gains(count, n, columns=None):
         a = np.zeros((count, n, n))
-        return matmul_gains(a, a, threads=1)
+        return matmul_gains(a, a[..., :columns], threads=1)
 
-    assert gains(1000, 4) and gains(1000, 8) and gains(1000, 16)
+    assert gains(1000, 4) and gains(1000, 8) and gains(1000, 16) and gains(1000, 32)
     assert not gains(100, 8) and not gains(100, 16)  # a call of NumPy's takes less time
-    assert not gains(1000, 32) and not gains(1000, 33)
+    assert not gains(1000, 33)
+    assert gains(1000, 16, columns=1) and gains(1000, 24, columns=2) and not gains(1000, 24, columns=1)
+    a = np.zeros((1000, 24, 24))
+    assert matmul_gains(a[:, :1], a, threads=1) and not matmul_gains(a[:, :1], a.swapaxes(1, 2), threads=1)
     assert not matmul_gains(np.zeros(5000), np.zeros((5000, 2)))

@@ -131,6 +131,7 @@ DET = Stacked(
     numpy=_numpy.det,
     limits=Limits(128, fewest),
     fails=False,
+    paired=3,
 )
 SLOGDET = Stacked(
     "slogdet",

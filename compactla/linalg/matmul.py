@@ -119,16 +119,28 @@ def gains(x1: Any, x2: Any, threads: int | None = None) -> bool:
     if x1.dtype != x2.dtype or extent > LARGEST:
         return False
     count = max(x1.size // max(m * k, 1), x2.size // max(k * n, 1))
-    if extent <= ALONE and count >= COUNT:
+    if count >= COUNT and not are_dots(x1, x2, m, n, k):
         return True
     return THREADS > 1 and parts_for(count * m * k * n / native_width(x1.dtype), count, threads) > 1
+
+
+def are_dots(x1: np.ndarray, x2: np.ndarray, m: int, n: int, k: int) -> bool:
+    """Whether products are of a vector and a large matrix, of which what is added up follows each other in memory."""
+    if n == 1:
+        matrix, step = x1, x1.strides[-1]
+    elif m == 1:
+        matrix, step = x2, x2.strides[-2]
+    else:
+        return False
+    return step == matrix.itemsize and max(m, n) * k * matrix.itemsize > VECTOR
 
 
 NUMPYS = getattr(_dispatched, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
-# Extent of matrices of one type, of which there are several for each thread; that of others, and their least number.
-LARGEST, ALONE, COUNT = 32, 24, 500
+# Extent of matrices of one type, and their number from which on one thread gains; bytes of matrices of which NumPy's
+# products with vectors are as fast.
+LARGEST, COUNT, VECTOR = 32, 500, 2304
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
 MATMUL = Stacked(
     "matmul",

@@ -26,7 +26,7 @@ def product(code, vector, A, status, factors=()):
     n = A.n
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
-    getrf.emit(code, W, ipiv, status.info, left=bool(factors))
+    getrf.emit(code, W, ipiv, status.info, left=bool(factors), ahead=A.following)
     status.doubt(W)
     if factors:
         LU, P = factors

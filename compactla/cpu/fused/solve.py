@@ -12,7 +12,7 @@ def solve(code, vector, A, B, X, status):
     left, right = W.block(0, 0, n, n), W.block(0, n, n, r)
     A.read(left)
     B.read(right)
-    getrf.emit(code, W, code.room(integers(vector), n, 1), status.info, left=False)
+    getrf.emit(code, W, code.room(integers(vector), n, 1), status.info, left=False, ahead=A.following)
     status.fail()
     status.doubt(left)
     trsm.emit(code, left, right, uplo="U")

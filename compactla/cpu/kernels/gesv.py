@@ -7,6 +7,8 @@ from compactla.cpu.emit.vectors import Vector
 from compactla.cpu.kernels.getrf import getrf
 from compactla.cpu.kernels.getrs import getrs
 
+SMALL = 12  # rows up to which getrf has few loops to fetch in
+
 
 @routine
 def gesv(code, A, B, info, first=0, ahead=()):
@@ -26,5 +28,6 @@ def gesv(code, A, B, info, first=0, ahead=()):
     """
     check_fit("A", (A.m, A.n), (B.m, B.m))
     ipiv = code.room(Vector(types.int64, A.vector.lanes), A.m, 1)
-    getrf.emit(code, A, ipiv, info, first)
-    getrs.emit(code, A, ipiv, B, "N", ahead)
+    early = isinstance(A.n, int) and A.n > SMALL
+    getrf.emit(code, A, ipiv, info, first, ahead=ahead if early else ())
+    getrs.emit(code, A, ipiv, B, "N", () if early else ahead)

@@ -11,6 +11,7 @@ from numba.core import cgutils
 from compactla.cpu.emit.code import Code, Number, routine
 from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.index import Condition
+from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import blend, choose, exchange, integers, swap, tree
@@ -103,8 +104,11 @@ def numbered(code, flags, kind, q):
     return row
 
 
-def search(code, A, q0, s, threshold):
-    """The row that each lane swaps with row q0 + s, after columns q0 to q0 + s - 1 were subtracted from that column."""
+def search(code, A, q0, s, threshold, inverse=None):
+    """The row that each lane swaps with row q0 + s, after columns q0 to q0 + s - 1 were subtracted from that column.
+
+    The last of these is multiplied by `inverse` on the way.
+    """
     q, kind = q0 + s, integers(A.vector)
     above = []
     for k in range(s):
@@ -120,7 +124,10 @@ def search(code, A, q0, s, threshold):
         i = q + t
         x = A[i, q]
         for k in range(s):
-            x = (-A[i, q0 + k]).fma(above[k], x)
+            multiple = A[i, q0 + k]
+            if k == s - 1:
+                multiple = A[i, q0 + k] = multiple * inverse
+            x = (-multiple).fma(above[k], x)
         if s:
             A[i, q] = x
         size = x.abs1()
@@ -135,18 +142,17 @@ def search(code, A, q0, s, threshold):
 
 def factor_panel(code, A, ipiv, info, first, q0, width, threshold, left):
     """Factor some columns from q0 on, and swap rows of all, or, if those on the `left` are not, from q0 on."""
-    zeros, start = [], 0 if left else q0
+    zeros, inverse, start = [], None, 0 if left else q0
     swapped = A.block(0, start, A.m, A.n - start)
     for s in range(width):
         q = q0 + s
-        place = search(code, A, q0, s, threshold)
+        place = search(code, A, q0, s, threshold, inverse)
         ipiv[q, 0] = place.astype(ipiv.vector.dtype)
         swap_where_wanted(code, swapped, q, place)
         zero, inverse = reciprocal(A[q, q])
         zeros.append(zero)
-        below = q + 1
-        with code.loop(A.m - below) as t:
-            A[below + t, q] = A[below + t, q] * inverse
+    with code.loop(A.m - q - 1) as t:
+        A[q + 1 + t, q] = A[q + 1 + t, q] * inverse
     report(code, zeros, info, first + q0 + 1)
 
 
@@ -171,7 +177,7 @@ def subtract_panel(code, A, q0, width):
             for j, y in zip(columns, x, strict=True):
                 A[row, j] = y
             above.append(x)
-        with code.loop(A.m - q1) as t:
+        for t in code.rounds(code.unknown(A.m - q1)):
             i = q1 + t
             x = [A[i, j] for j in columns]
             for k in range(width):
@@ -185,6 +191,12 @@ def in_panels(A):
     """How many columns of a matrix are factored in memory, before the rest fits registers."""
     steps = range(min(A.m, A.n))
     return next((q for q in steps if (A.m - q) * (A.n - q) * len(A.vector.parts) <= IN_REGISTERS), len(steps))
+
+
+def rounds(A, count):
+    """Number of rounds in the innermost loops of panels of so many columns."""
+    ends = [*range(PANEL, count, PANEL), count] if count else []
+    return sum(len(starts(A.n - q, PANEL)) * (A.m - q) for q in ends)
 
 
 @routine
@@ -217,6 +229,8 @@ def getrf(
     known = isinstance(A.m, int) and isinstance(A.n, int)
     steps = code.min(A.m, A.n)
     count = in_panels(A) if known and threshold == 1 else steps
+    if ahead:
+        code.fetch_ahead(ahead, rounds(A, count))
     for q, width in code.panels(count, PANEL):
         factor_panel(code, A, ipiv, info, first, q, width, threshold, left)
         subtract_panel(code, A, q, width)

@@ -4,6 +4,8 @@ X = inv(U) inv(L) is the solution of X L = inv(U). Transposed and with both axes
 lower triangle M that shares its square with the upper triangle W, as L did with inv(U), and which Y takes the place of.
 """
 
+from typing import Any
+
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, tile_size
@@ -28,7 +30,7 @@ def move_below(code, A, B):
 
 
 @routine
-def getrinp(code, A, info, ahead=()):
+def getrinp(code: Code, A: Elements, info: Any, ahead: Any = ()) -> None:
     """A <- inv(A) for the V matrices of a pack, with the factors of `getrfnp`, in a Numba function.
 
     Parameters

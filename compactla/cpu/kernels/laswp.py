@@ -5,11 +5,14 @@ memory `swap` exchanges one row with others, and `laswp` all of them: by a colum
 columns.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 
-from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.matrices import itemsize
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import Elements, itemsize
 from compactla.cpu.emit.vectors import Vector
 
 SMALL = ir.IntType(32)
@@ -34,7 +37,7 @@ def choose(column):
     return flags
 
 
-def tree(apply, values):
+def tree(apply: Callable, values: list) -> Any:
     """A reduction by a function of two, in as few dependent steps as possible."""
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=False)
@@ -140,13 +143,7 @@ def permute(code, B, S, backward):
     """`laswp` of a copy of some columns, from which the rows are gathered in their order."""
     columns = min(B.n, 4) if isinstance(B.n, int) else 4
     copy = code.room(B.vector, B.m, columns)
-    order = code.room(Vector(types.int64, B.vector.lanes), B.m, 1)
-    width = itemsize(B.element)
-    lanes = ir.Constant(order.vector.part, [width * lane for lane in range(B.vector.lanes)])
-    with code.loop(B.m) as i:
-        start = code.broadcast(i * (copy.rs * width), order.vector)
-        order[i, 0] = start + start._new(lanes)
-    swap_elements(code, order, S, backward)
+    order = order_of(code, S, copy, backward)
     for j, c in code.tiles(B.n, columns):
         with code.loop(B.m) as i:
             for k in range(c):
@@ -155,3 +152,14 @@ def permute(code, B, S, backward):
             places = order[i, 0]
             for k in range(c):
                 B[i, j + k] = copy.gathered(0, k, places)
+
+
+def order_of(code: Code, S: Elements, B: Elements, backward: bool = False) -> Elements:
+    """The row of B that `laswp` would put into each row, in each lane: the bytes from the first number to it."""
+    order, width = code.room(Vector(types.int64, B.vector.lanes), B.m, 1), itemsize(B.element)
+    lanes = ir.Constant(order.vector.part, [width * lane for lane in range(B.vector.lanes)])
+    with code.loop(B.m) as i:
+        start = code.broadcast(i * (B.rs * width), order.vector)
+        order[i, 0] = start + start._new(lanes)
+    swap_elements(code, order, S, backward)
+    return order

@@ -109,7 +109,7 @@ def products(dtype: np.dtype, A: Place, B: Place, C: Place, conj: tuple[bool, bo
     if swapped:
         A, B, C, conj = B.T, A.T, C.T, conj[::-1]
     m, n, k = C.m, C.n, A.n
-    known = len({m, n, k} - {1}) <= 1 and max(m, n, k) <= STATIC and k > 0
+    known = 0 < k and max(m, n, k) <= STATIC and (source == STACK or len({m, n, k} - {1}) <= 1)
     lanes = native_width(dtype)
     if known:
         lanes = min(lanes, 1 << (n * parts(dtype) - 1).bit_length())

@@ -24,10 +24,11 @@ from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
 from compactla.cpu.emit.call import DATA, Arguments, emitted, text_of
 from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.loops import UNROLLED
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
-from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.kernels.laswp import integers, tree
 from compactla.cpu.linalg.workspace import Workspace
 from compactla.cpu.memory.matrices import Ordinary, lie
 from compactla.cpu.threads.sharing import share
@@ -38,6 +39,7 @@ UINT8 = np.dtype(np.uint8)
 # Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
 DOUBTED = 16  # roundings of a pivot in each step
+SMALL = 16  # the largest size beside which any other is compiled in
 SHORT = 8  # the largest size of a letter that a function wants compiled in where others are not
 CHAINS = 4  # sums side by side: an addition takes as many cycles
 
@@ -168,8 +170,8 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
 
 
 def is_known(number):
-    """Tell whether sizes are compiled in: those of square matrices, with one right-hand side or as many, are."""
-    return len({*number.values()} - {1}) <= 1 and max(number.values()) <= STATIC
+    """Tell whether sizes are compiled in: they are where no two of them are large."""
+    return max(number.values()) <= STATIC and len({size for size in number.values() if size > SMALL}) <= 1
 
 
 def batch(text, V):
@@ -214,7 +216,7 @@ class Status:
             totals[chain, 0] = zero
         for X in matrices:
             for i in code.each(X.m):
-                for j in code.each(X.n):
+                for j in chained(code, X.n):
                     for part in (X[i, j].real, X[i, j].imag)[: len(X.vector.parts)]:
                         chain = next(turn), 0
                         totals[chain] = part.fma(zero, totals[chain])
@@ -227,15 +229,18 @@ class Status:
         Zeros are not entered.
         """
         code, vector = self.code, U.vector.reals
-        least, largest, steps = code.registers(vector, 1), code.registers(vector, 1), code.min(U.m, U.n)
-        least[0, 0] = largest[0, 0] = U[0, 0].abs1()
+        least, largest, steps = code.registers(vector, 1), code.registers(vector, CHAINS), code.min(U.m, U.n)
+        least[0, 0], turn = U[0, 0].abs1(), itertools.cycle(range(CHAINS))
+        for chain in range(CHAINS):
+            largest[chain, 0] = least[0, 0]
         for i in code.each(steps):
             size = U[i, i].abs1()
             least[0, 0] = (size < least[0, 0]).select(size, least[0, 0])
-            for j in code.each(U.n - i):
-                size = U[i, i + j].abs1()
-                largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
-        limit = self.doubtful(code, steps, vector) * largest[0, 0]
+            for j in chained(code, U.n - i):
+                size, chain = U[i, i + j].abs1(), (next(turn), 0)
+                largest[chain] = (size > largest[chain]).select(size, largest[chain])
+        most = tree(lambda x, y: (x > y).select(x, y), [largest[chain, 0] for chain in range(CHAINS)])
+        limit = self.doubtful(code, steps, vector) * most
         self.enter(UNSURE, (least[0, 0] > 0) & (least[0, 0] < limit))
 
     @staticmethod
@@ -262,6 +267,15 @@ class Status:
             arguments = flags.bits, *map(value_of, (self.address, self.nm, *self.places))
             name = f"compactla.status{value}.{len(self.places)}"
             self.code.call(name, [x.type for x in arguments], emit, *arguments, attributes=("noinline", "cold"))
+
+
+def chained(code, count):
+    """`Code.each`, with as many in a round as there are `CHAINS` where that is a loop of machine code."""
+    if isinstance(count, int) and count <= UNROLLED:
+        yield from range(count)
+        return
+    for first, width in code.panels(count, CHAINS):
+        yield from (first + k for k in range(width))
 
 
 @emitted(StackCall)

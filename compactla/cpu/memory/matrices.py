@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.index import Condition, IntOrIndex, value_of
+from compactla.cpu.emit.index import INDEX, Condition, IntOrIndex, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize, registers_of
 from compactla.cpu.emit.prefetch import BYTE, LINE, once, prefetch
 from compactla.cpu.emit.vectors import Lanes, Vector
@@ -21,6 +21,7 @@ from compactla.cpu.memory.packing import Tile
 
 # Vector registers that matrices fill up to which they are copied without loops.
 UNROLLED = 128
+ROWS, MOVED = 8, 8  # rows and columns whose numbers are moved one by one: places of columns are in registers
 SMALL = ir.IntType(32)
 
 
@@ -123,6 +124,33 @@ class Ordinary:
             for k in range(self.n - several + 1, self.n):
                 W[i, k] = zero
         self._store_lines(W, lower=True)
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether `write_columns` is for these: contiguous rows of a known size, of the computation type."""
+        return self._known and self.kind in ("whole", "rows") and self.real == self.vector.part.element
+
+    def write_columns(self, W: Elements, order: Elements) -> None:
+        """The matrices <- W, of which column j is the one that is `order[j]` bytes behind the first, in each lane.
+
+        Numbers are moved one by one, some rows at a time, which stay in the cache for all lanes.
+        """
+        b, code = self.builder, self.code
+        word = ir.IntType(8 * self.item)  # what is only moved needs no vector registers
+        size = self.parts * self.item
+        step = self.n * size if self.kind == "whole" else self.rs
+        for top, rows in code.spans(self.m, ROWS):
+            for lane, start in enumerate(self.starts):
+                for first, width in code.panels(self.n, MOVED):
+                    columns = [code.index(b.load(order.pointer(first + k, 0, lane), typ=INDEX)) for k in range(width)]
+                    places = [(column, part) for column in columns for part in range(self.parts)]
+                    with code.loop(rows) as t:
+                        row = W.block(top + t, 0, 1, 1)
+                        there = start + (top + t) * step + first * size
+                        for e, (column, part) in enumerate(places):
+                            x = self._behind(b.bitcast(row._shifted(W.im * part), BYTE.as_pointer()), column)
+                            x = b.load(b.bitcast(x, word.as_pointer()), typ=word)
+                            b.store(x, b.inttoptr((there + e * self.item).value, word.as_pointer()), align=1)
 
     @property
     def following(self) -> tuple[Elements, ...]:
