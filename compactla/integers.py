@@ -55,6 +55,13 @@ class Integers(Made):
         return found
 
     @classmethod
+    def of_view(cls, view: View, nm: int) -> "Integers":
+        """Those that a view has, which is not checked."""
+        found = cls.__new__(cls)
+        found.nm, found.k, found.vlen, found.queue, found.view = nm, view.m, view.vlen, view.queue, view
+        return found
+
+    @classmethod
     def given(cls, x: Array, A: Pack, k: int, name: str, least: int = 0) -> "Integers":
         """An argument: one of these, or k integers for each matrix of a batch in an array, from `least` to k - 1."""
         if isinstance(x, Integers):

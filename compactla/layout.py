@@ -246,20 +246,27 @@ class Pack(Arithmetic, Made):
         is_complex = twin or (self.is_complex and not real)
         shape = (view.npack, m, n, 2, V) if is_complex else (view.npack, m, n, V)
         data, start = backend(self.queue).beside(view.buffer, shape, view.buffer.dtype)
-        return self._around(data, start, m, n, dtype, is_complex)
+        return self._around(data, start, m, n, dtype)
 
     def around(self, data: Array) -> "Pack":
         """Matrices of these sizes and this type in other memory, a contiguous array like that of these."""
         start = address(data) if self.queue is None else data.offset // data.dtype.itemsize
-        return self._around(data, start, self.m, self.n, self.dtype, self.is_complex)
+        return self._around(data, start, self.m, self.n, self.dtype)
 
-    def _around(self, data, start, m, n, dtype, is_complex):
-        P = Pack.__new__(Pack)  # there is nothing to check
+    def _around(self, data, start, m, n, dtype):
         V = self.vlen
-        column = 2 * V if is_complex else V
-        P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, is_complex, self.queue
-        P.view = View(data, start, self.view.npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
-        P._T, P._real, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
+        column = 2 * V if dtype.kind == "c" else V
+        strides = m * n * column, n * column, column
+        view = View(data, start, self.view.npack, m, n, *strides, V, dtype, self.queue)
+        return Pack.of_view(view, self.nm, self.kind[3])
+
+    @classmethod
+    def of_view(cls, view: View, nm: int, context: Any = None) -> "Pack":
+        """The matrices that a view has, which is not checked, in a device's context."""
+        P = cls.__new__(cls)
+        V, dtype = view.vlen, view.dtype
+        P.nm, P.m, P.n, P.vlen, P.dtype, P.queue, P.view = nm, view.m, view.n, V, dtype, view.queue, view
+        P.is_complex, P._T, P._real, P.kind = dtype.kind == "c", None, None, (nm, V, dtype.char, context)
         return P
 
     @classmethod

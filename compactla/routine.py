@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla import results
 from compactla.calls import memo
 from compactla.calls.launch import NOW
 from compactla.calls.notes import state
@@ -26,7 +26,6 @@ from compactla.checks import (
     check_launch,
     is_device_array,
     is_writeable,
-    on_host,
     option,
     stays,
 )
@@ -36,7 +35,7 @@ from compactla.layout import Pack
 from compactla.ordinary import is_stack, stack_views
 from compactla.overlap import address, share_memory
 from compactla.search import Search
-from compactla.types import Array, Events
+from compactla.types import Events
 from compactla.view import View
 
 
@@ -82,6 +81,10 @@ class Matrix:
         are the last ones, and their layouts follow from the operands that are given and the options compiled in.
     room : bool
         Whether it is an output that is not returned: work space of kernels.
+    flat : bool
+        Whether it is an output that is returned as an array, (nm, rows) or (nm, columns).
+    turned : bool
+        Whether it is an output whose columns are contiguous.
     """
 
     name: str
@@ -92,6 +95,8 @@ class Matrix:
     kind: str = ""
     output: bool = False
     room: bool = False
+    flat: bool = False
+    turned: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +189,12 @@ class Routine:
         return given | {letter: size(**given) for letter, size in self.implied.items()} | {"1": 1}
 
     def sizes(self, matrices: Sequence) -> tuple[int, ...]:
-        """The sizes of the letters, from layouts or views of all operands; a ValueError if these do not fit."""
+        """The sizes of the letters, from layouts or views of operands that are given, and of others if there are any.
+
+        A ValueError if these do not fit.
+        """
         found: dict[str, tuple[int, str]] = {"1": (1, "")}
-        for operand, matrix in zip(self.operands, matrices, strict=True):
+        for operand, matrix in zip(self.operands, matrices, strict=len(matrices) != self.given):
             name = self._called(operand)
             for letter, size, axis in zip(operand.sizes, (matrix.m, matrix.n), ("rows", "columns"), strict=True):
                 if letter in self.implied:
@@ -287,7 +295,45 @@ class Routine:
         if repeats and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = memo.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
-                return call(*views[self.given :])
+                return call()
+        launch = self._checked(views, nm, info, threads, wait_for)
+        if key is not None:
+            call = last.run.again(self, views, scalars, conj, compiled, nm, launch)
+            memo.remember(key, call, views, self)
+            return call()
+        return last.run.start(self, views, scalars, conj, compiled, nm, info, launch)
+
+    def returned(
+        self, A: Pack, views: Sequence[View], scalars: tuple = (), conj: tuple | None = None, compiled: tuple = (),
+        info: Any = None, threads: Any = None, wait_for: Events = None,
+    ) -> Any:  # fmt: skip
+        """Do the same with operands that are made beside a pack; returns what the public function does.
+
+        Parameters
+        ----------
+        A : Pack
+            The pack whose view is the last operand that is given, or one like it.
+        views : tuple of View
+            The operands that are given. For others see `run`.
+        """
+        key = None
+        if A.queue is info is wait_for is None and (threads is None or type(threads) is int):
+            key, call = memo.find(self, views, scalars, conj, compiled, threads)
+            if call is not None:
+                return call()
+        made, nm = results.beside(self, A, views), A.nm
+        views = *views, *[x.view for x in made]
+        launch, run = self._checked(views, nm, info, threads, wait_for), views[self.main].run
+        if key is not None:
+            call = run.again(self, views, scalars, conj, compiled, nm, launch)
+            call = results.again(self, made, call, nm, launch)
+            memo.remember(key, call, views, self)
+            return call()
+        output = run.start(self, views, scalars, conj, compiled, nm, info, launch)
+        return results.returned(self, made, output, threads)
+
+    def _checked(self, views, nm, info, threads, wait_for):
+        """The launch of a call, whose operands are checked."""
         for i, others in self.written:
             written = views[i]
             if not is_writeable(written.buffer):
@@ -302,7 +348,7 @@ class Routine:
                     name, other = self.operands[i].name, self.operands[j].name
                     shares = f"{name} shares memory with {other}"
                     raise ValueError(f"{shares}, must not: it is written while {other} is read")
-        launch = NOW
+        queue, launch = views[self.main].queue, NOW
         if queue is not None or threads is not None or wait_for is not None:
             launch = check_launch(threads, wait_for, queue, recorded=True)
         if info is not None:
@@ -311,16 +357,17 @@ class Routine:
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
                     raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
-        if key is not None:
-            call = last.run.again(self, views, scalars, conj, compiled, nm, launch)
-            memo.remember(key, call, views, self)
-            return call(*views[self.given :])
-        return last.run.start(self, views, scalars, conj, compiled, nm, info, launch)
+        return launch
 
     @functools.cached_property
     def given(self) -> int:
         """How many operands are given: those that the public function makes come after them."""
         return sum(not A.output for A in self.operands)
+
+    @functools.cached_property
+    def made(self) -> tuple[Matrix, ...]:
+        """The operands that the public function makes."""
+        return self.operands[self.given :]
 
     @functools.cached_property
     def _repeats(self) -> bool:
@@ -332,37 +379,6 @@ class Routine:
         """Which operands are written, and which are the others."""
         places = [i for i, A in enumerate(self.operands) if not A.output]
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
-
-    def results(self, arrays: Sequence[Array], returned: Any) -> tuple[list, object]:
-        """The results of a call: every operand as an array (nm, rows, columns), or None, and the output, or None.
-
-        Parameters
-        ----------
-        arrays : sequence
-            The arguments: packs and what stands beside them, or arrays of this shape.
-        returned : object
-            What the public function returned.
-        """
-        made = [A for A in self.operands if A.output and not A.room]
-        if made or self.outputs:
-            found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
-        else:
-            found = []
-        output = adopt(found.pop(), self.outputs[0]) if self.outputs else None
-        output = on_host(output).astype(np.int64) if stays(output) else output
-        given, new = iter(arrays), iter(found)
-        after = [None if A.room else next(new if A.output else given) for A in self.operands]
-        return list(map(self._unpacked, self.operands, after)), output
-
-    def _unpacked(self, operand, x):
-        """An operand after a call as an array (nm, rows, columns)."""
-        if x is None or isinstance(x, Pack):
-            return None if x is None else x.to("cpu").unpack()
-        x = adopt(x, operand.name)
-        x = backend(x.queue).download(x) if is_device_array(x) else np.asarray(x)
-        if x.ndim == 3:
-            return x
-        return x[:, None, :] if operand.sizes[0] == "1" else x[:, :, None]
 
 
 def check_packs(**packs: Any) -> None:

@@ -12,6 +12,7 @@ from compactla.cpu.cost import STATIC
 from compactla.cpu.emit.matrices import native_width, tile_size
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import Vector
+from compactla.results import unpacked
 
 ROUTINES = routine.names()
 BATCH = 37  # a whole pack at least, and a partial one, for every default vector length
@@ -179,7 +180,7 @@ def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
     row = routine.named(name)
     given = [argument(A, a, layout, vlen, queue) for A, a in zip(row.inputs, arrays, strict=True)]
     returned = function(name)(*given, **how)
-    after, info = row.results(given, returned)
+    after, info = unpacked(row, given, returned)
     for operand, a, b, mask in zip(row.inputs, arrays, inputs(row, after), masks(row, arrays, how), strict=True):
         kept = mask if operand.written else np.ones_like(mask)
         assert same_bits(b[:, kept], a[:, kept])

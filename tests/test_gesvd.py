@@ -6,7 +6,7 @@ from numba import njit
 
 import compactla as cla
 from cases import in_turns, random, same_bits
-from compactla import oracle, routine
+from compactla import oracle, results, routine
 from compactla.cpu import gesvd, matrix
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def special(m, n, dtype, rng):
 def decompose(a, compute_uv=True, queue=None):
     """The operands after a call, as the oracle takes them, and info."""
     A = cla.pack(a, queue=queue)
-    return routine.named("gesvd").results([A], cla.gesvd(A, compute_uv))
+    return results.unpacked(routine.named("gesvd"), [A], cla.gesvd(A, compute_uv))
 
 
 def ratio(a, after, compute_uv=True):

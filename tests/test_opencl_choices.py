@@ -22,6 +22,7 @@ from compactla.gpu.forced import forced
 from compactla.gpu.tuning import choices, refresh
 from compactla.lines.storage import STORAGE
 from compactla.opencl_sources import SOURCES
+from compactla.results import unpacked
 from compactla.routine import named, names
 from drivers import working_devices
 from rows import MODELS, OTHER, argument, own
@@ -202,7 +203,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
         before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), **sizes, **options)
         failed = judge.spoil(bad, 2, *before, **options) if "info" in row.outputs else 0
         packs = [argument(A, a, vlen=vlen, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
-        after, info = row.results(packs, row.function(*packs, **options))
+        after, info = unpacked(row, packs, row.function(*packs, **options))
         good = np.arange(NM) != (bad if "info" in row.outputs else -1)
         if "info" in row.outputs:
             assert info.tolist() == [0 if q else failed for q in good]
@@ -227,7 +228,7 @@ def test_more_than_32_rows(queue, rng, monkeypatch, name, n):
     failed = judge.spoil(bad, 2, *before) if "info" in row.outputs else 0
     before[0][6] = np.nan
     packs = [argument(A, a, vlen=VLEN, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
-    after, info = row.results(packs, row.function(*packs))
+    after, info = unpacked(row, packs, row.function(*packs))
     good = ~np.isin(np.arange(NM), [6, bad] if "info" in row.outputs else [6])
     if "info" in row.outputs:
         assert info[bad] == failed and not info[good].any()
@@ -248,7 +249,7 @@ def test_columns_of_no_matrix(queue, rng, use, name, kernel):
             use(name, **choice)
             before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), *sizes)
             packs = [argument(A, a, vlen=32, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
-            after, _ = row.results(packs, row.function(*packs))
+            after, _ = unpacked(row, packs, row.function(*packs))
             assert judge.residual(before, after).max() < oracle.THRESHOLD
 
 

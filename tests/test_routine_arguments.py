@@ -14,6 +14,7 @@ import compactla as cla
 from cases import same_bits
 from compactla import oracle, routine
 from compactla.gpu.devices import new_queue
+from compactla.results import unpacked
 from drivers import working_devices
 from rows import (
     BATCH,
@@ -207,7 +208,7 @@ def test_what_is_read_may_be_read_only_and_repeated(name, rng):
         if not operand.written and not operand.kind:
             packs[i] = cla.Pack(np.broadcast_to(packs[i].data[:1], packs[i].data.shape), 4 * VLEN)
             assert not packs[i].data.flags.writeable
-    assert residual(name, arrays, row.results(packs, function(name)(*packs))[0]) < oracle.THRESHOLD
+    assert residual(name, arrays, unpacked(row, packs, function(name)(*packs))[0]) < oracle.THRESHOLD
 
 
 @every_routine
@@ -258,7 +259,7 @@ def test_shared_memory(name, queue, rng):
             for X in apart:
                 cla.pack(before[i], out=C), cla.pack(before[j], out=X)
                 placed = replaced(replaced(packs, i, C), j, X)
-                after, _ = row.results(placed, function(name)(*placed))
+                after, _ = unpacked(row, placed, function(name)(*placed))
                 assert residual(name, before, after) < oracle.THRESHOLD
                 assert other.written or same_bits(X.unpack(), before[j])
 
@@ -318,7 +319,7 @@ def test_info_to_an_array(name, queue, rng):
             after, expected = call(name, arrays, queue=queue)
             info = vector(queue, nm)
             packs = [argument(A, a, queue=queue) for A, a in zip(row.inputs, arrays, strict=True)]
-            found, returned = row.results(packs, function(name)(*packs, info=info))
+            found, returned = unpacked(row, packs, function(name)(*packs, info=info))
             assert returned is info
             assert np.array_equal(info if queue is None else info.get(), expected)
             assert [*np.flatnonzero(expected)] == ([9] if nm and sizes[0] else [])

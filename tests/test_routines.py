@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cases import LAYOUTS, exhaustive, poisoned, same_bits, slow
 from compactla import oracle, routine
 from compactla.cpu.cost import STATIC
+from compactla.results import unpacked
 from rows import (
     BATCH,
     MODELS,
@@ -153,7 +154,7 @@ def test_what_surrounds_a_block_is_left_alone(name, queue, dtype, rng):
         arrays[i][:, :, 0] if A.kind else packs[i][2 : 2 + arrays[i].shape[1], 1 : 1 + arrays[i].shape[2]]
         for i, A in enumerate(row.inputs)
     ]
-    after, _ = row.results(blocks, function(name)(*blocks, **letters))
+    after, _ = unpacked(row, blocks, function(name)(*blocks, **letters))
     assert residual(name, arrays, after, **letters) < oracle.THRESHOLD
     for A, frame, pack, block in zip(row.inputs, frames, packs, inputs(row, after), strict=True):
         if not A.kind:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import compactla as cla
-from compactla import oracle, routine
+from compactla import oracle, results, routine
 from compactla.checks import on_host
 from compactla.dtypes import INTEGERS
 from compactla.integers import Integers
@@ -220,8 +220,11 @@ class Dense(Case):
         info = returned[-1] if isinstance(returned, tuple) else returned
         if self.row.outputs == ("info",) and on_host(info).any():
             return np.inf
-        found = [self.row.results([self.part(A, q) for A in call.args], self.part(returned, q)) for q in self.checked]
-        return max(self.compare(q, after) for q, (after, _) in zip(self.checked, found, strict=True))
+        found = []
+        for q in self.checked:
+            after, _ = results.unpacked(self.row, [self.part(A, q) for A in call.args], self.part(returned, q))
+            found.append(self.compare(q, after))
+        return max(found)
 
     def error(self, result: Any, residual: Any = None) -> Any:
         """Scaled residual of a call in another library, from the main operand after it, or a tuple of all operands.

@@ -20,6 +20,7 @@ from compactla.calls.plans import UNKNOWN
 from compactla.foreign import Function, accepts_foreign, in_cuda, inner_calls, is_inner_call, root
 
 PACKED = {"compactla.layout", "compactla.integers"}  # modules of packs, and of integers beside them
+HOST = np.ndarray
 NUMBERS = {float, complex}  # those of which zeros have signs
 
 
@@ -38,10 +39,11 @@ def _repeating(written, host, function):
     @functools.wraps(function)
     def call(*args, **keywords):
         first = args[0] if args else None
-        if type(first) is tuple and first:  # factors, which live where all else does
-            first = first[0]
         of = type(first)
-        if of is np.ndarray or (of.__name__ == "Pack" and first.queue is None):
+        if of is tuple and first:  # factors, which live where all else does
+            first = first[0]
+            of = type(first)
+        if (of.__name__ == "Pack" and first.queue is None) or of is HOST:
             return function(*args, **keywords)
         key: Any = [function]
         given: list = []

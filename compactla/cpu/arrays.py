@@ -3,10 +3,11 @@
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, INTS, compiled
@@ -57,16 +58,34 @@ def beside(a: Array, shape: Sequence[int], dtype: np.dtype) -> tuple[np.ndarray,
     """Such an array, and its address."""
     size = math.prod(shape) * dtype.itemsize
     if size <= SLOT:
-        try:
-            memory, start, begin = slots.pop()
-        except IndexError:  # all are taken
-            memory, start, begin = new_slot()
-        return np.ndarray(shape, dtype, memory, start), begin
+        return in_slot(shape, dtype)
     unit, place = (PAGE, next(PLACES)) if size >= PAGED else (LINE, 0)
     memory = np.empty(size + unit, BYTE)
     begin = address(memory)
     start = (place - begin) % unit
     return np.ndarray(shape, dtype, memory, start), begin + start
+
+
+def in_slot(shape, dtype, strides=None):
+    """Such an array of up to so many bytes."""
+    try:
+        memory, start, begin = slots.pop()
+    except IndexError:  # all are taken
+        memory, start, begin = new_slot()
+    return np.ndarray(shape, dtype, memory, start, strides), begin
+
+
+def maker(a: np.ndarray) -> Callable[[], tuple[np.ndarray, int]]:
+    """A function that makes arrays, like one without gaps, again and again, and says their addresses."""
+    shape, dtype, strides = a.shape, a.dtype, a.strides
+    if a.nbytes <= SLOT:
+        return functools.partial(in_slot, shape, dtype, strides)
+
+    def make():
+        found, start = beside(None, shape, dtype)
+        return as_strided(found, shape, strides), start
+
+    return functools.partial(beside, None, shape, dtype) if a.flags.c_contiguous else make
 
 
 def new_slot():
@@ -161,13 +180,37 @@ def by_smith(x, number, out):
 
 
 def _transfer(array, A, nm, direction, launch):
-    cost = nm * A.m * A.n
-    if not cost:
-        return
-    strides, past = array.strides, cost * A.dtype.itemsize > past_caches()
+    cost, strides = nm * A.m * A.n, array.strides
+    if cost:
+        kernel, plan = transfer_of(A, cost, strides, direction)
+        share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), strides[0], *plan, A.address, A.ps), launch)
+
+
+def rows(A: View, nm: int, launch: Launch = NOW) -> Callable[[Array, int], Array]:
+    """A function that makes arrays (nm, n) of columns n x 1, or rows 1 x n, that lie like some, again and again.
+
+    It takes the memory of these, and its address.
+    """
+    cost, item = nm * A.m * A.n, A.dtype.itemsize
+    memory = maker(np.empty((nm, A.m * A.n), A.dtype))
+    strides = A.m * A.n * item, A.n * item, item
+    kernel, plan = transfer_of(A, cost, strides, "unpack")
+    first, plan, ps = (0, A.npack, A.vlen, nm), (strides[0], *plan), A.ps
+
+    def of(data, address):
+        found, start = memory()
+        if cost:
+            share(kernel, cost, (*first, start, *plan, address, ps), launch)
+        return found
+
+    return of
+
+
+def transfer_of(A, cost, strides, direction):
+    """`transfer` for an array and packs, of so many elements."""
+    past = cost * A.dtype.itemsize > past_caches()
     place = (A.address % LINE, A.ps) if past else (0, 0)  # which matter for nothing else
-    kernel, plan = transfer(direction, past, A.dtype, A.vlen, A.m, A.n, strides, *place, A.rs, A.cs)
-    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), strides[0], *plan, A.address, A.ps), launch)
+    return transfer(direction, past, A.dtype, A.vlen, A.m, A.n, strides, *place, A.rs, A.cs)
 
 
 @functools.lru_cache(1024)

@@ -85,7 +85,7 @@ def start(
 def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch) -> Any:
     """A function that does the same whenever it is called, as long as the operands are there.
 
-    It takes views of the operands that are made in each call, which are the last ones.
+    It takes the addresses of the operands that are made in each call, which are the last ones.
     """
     kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
     made = len(views) - row.given
@@ -96,12 +96,15 @@ def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any,
     lanes, small, entry = npack * V if row.outputs else None, is_small(cost), kernel.entry
     given = rest[: len(rest) - 4 * made]
     strides = [A.place[1:] for A in views[len(views) - made :]]
+    single = strides[0] if made == 1 else None
 
     def call(*made):
         words, output = given, None
-        if made:
-            for A, its in zip(made, strides):  # noqa: B905 # which takes longer where it is strict
-                words = *words, A.address, *its
+        if single is not None:
+            words = *words, made[0], *single
+        elif made:
+            for start, its in zip(made, strides):  # noqa: B905 # which takes longer where it is strict
+                words = *words, start, *its
         if lanes is not None:
             output = np.zeros(lanes, INT64)
             words = *words, output

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from compactla.calls.recording import repeats
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, Choice, Search, items, squares
@@ -57,9 +56,7 @@ def dot(X: Pack, Y: Pack, conj: bool = False, *, threads: int | None = None, wai
         check_packs(X=X, Y=Y)
     (conj,) = ROUTINE.chosen(conj)
     flags = (True, False, False) if conj and Y.is_complex else None
-    d = Y.beside(1, Y.n)
-    ROUTINE.run((X.view, Y.view, d.view), (), flags, (), 0, None, threads, wait_for)
-    return rows(d, threads)
+    return ROUTINE.returned(Y, (X.view, Y.view), (), flags, (), None, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -69,7 +66,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 ROUTINE = Routine(
     "dot",
-    operands=(Matrix("X", "mn"), Matrix("Y", "mn"), Matrix("d", "1n", written=True, output=True)),
+    operands=(Matrix("X", "mn"), Matrix("Y", "mn"), Matrix("d", "1n", written=True, output=True, flat=True)),
     madds=lambda m, n: m * n,
     options={"conj": (False, True)},
     static=8,

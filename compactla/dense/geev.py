@@ -1,6 +1,5 @@
 """geev: eigenvalues and right eigenvectors of general matrices."""
 
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import Search, squares
@@ -68,16 +67,15 @@ def geev(
     if A.m != A.n:
         raise ValueError(f"A is {A.m} x {A.n}, must be square")
     chosen = ROUTINE.chosen(compute_v)
-    w, V, Z = A.beside(A.n, 1, twin=True), A.beside(A.n, A.n, twin=True), A.beside(A.n, A.n)
-    info = ROUTINE.run((A.view, w.view, V.view, Z.view), (), None, chosen, A.nm, info, threads, wait_for)
-    return rows(w, threads), V if compute_v else None, info
+    w, V, info = ROUTINE.returned(A, (A.view,), (), None, chosen, info, threads, wait_for)
+    return w, V if compute_v else None, info
 
 
 ROUTINE = Routine(
     "geev",
     operands=(
         Matrix("A", "nn", written=True),
-        Matrix("w", "n1", written=True, output=True, kind="complex"),
+        Matrix("w", "n1", written=True, output=True, kind="complex", flat=True),
         Matrix("V", "nn", written=True, output=True, kind="complex"),
         Matrix("Z", "nn", written=True, output=True, room=True),
     ),

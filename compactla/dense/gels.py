@@ -93,8 +93,7 @@ def gels(
     if m < n:  # op(A) is (A^H)^H, A^H or A^T
         a, conj = a.T, (A.is_complex and trans != "T", False, False)
         trans = "C" if trans == "N" else "N"
-    tau = A.beside(min(m, n), 1)
-    return ROUTINE.run((a, B.view, tau.view), (), conj, (trans,), A.nm, info, threads, wait_for)
+    return ROUTINE.returned(A, (a, B.view), (), conj, (trans,), info, threads, wait_for)
 
 
 def refuse(A, B):

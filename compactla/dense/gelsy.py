@@ -7,7 +7,6 @@ import numpy as np
 
 from compactla.calls.recording import repeats
 from compactla.dense.gels import madds, refuse
-from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
@@ -85,9 +84,7 @@ def gelsy(
     number = scalar("rcond", rcond, A)
     if number.imag or not number.real >= 0:
         raise ValueError(f"rcond is {rcond!r}, must be a real number from 0 on")
-    jpvt, tau = Integers.beside(A, n), A.beside(min(m, n), 1)
-    views = A.view, B.view, jpvt.view, tau.view
-    return ROUTINE.run(views, (number,), None, (), A.nm, rank, threads, wait_for)
+    return ROUTINE.returned(A, (A.view, B.view), (number,), None, (), rank, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:

@@ -70,9 +70,7 @@ def geqp3(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> tu
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    jpvt, tau = Integers.beside(A, A.n), A.beside(min(A.m, A.n), 1)
-    ROUTINE.run((A.view, jpvt.view, tau.view), threads=threads, wait_for=wait_for)
-    return jpvt, tau
+    return ROUTINE.returned(A, (A.view,), threads=threads, wait_for=wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:

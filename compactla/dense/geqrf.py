@@ -71,9 +71,7 @@ def geqrf(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pa
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    tau = A.beside(min(A.m, A.n), 1)
-    ROUTINE.run((A.view, tau.view), threads=threads, wait_for=wait_for)
-    return tau
+    return ROUTINE.returned(A, (A.view,), threads=threads, wait_for=wait_for)
 
 
 def madds(m, n) -> float:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from compactla.calls.recording import repeats
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers
@@ -77,13 +76,13 @@ def gesvd(
     if type(A) is not Pack:
         check_packs(A=A)
     chosen = ROUTINE.chosen(compute_uv)
-    k = min(A.m, A.n)
-    U, s, Vh = A.beside(k, A.m).T, A.beside(k, 1, real=True), A.beside(k, A.n)  # vectors lie next to each other
-    views, conj = (A.view, U.view, s.view, Vh.view), None
+    given, conj = A.view, None
     if A.m < A.n:  # A^H = V diag(s) U^H
-        views, conj = (A.view.T, Vh.view.T, s.view, U.view.T), (A.is_complex, A.is_complex, False, A.is_complex)
-    info = ROUTINE.run(views, (), conj, chosen, A.nm, info, threads, wait_for)
-    return (U, rows(s, threads), Vh, info) if compute_uv else (None, rows(s, threads), None, info)
+        given, conj = given.T, (A.is_complex, A.is_complex, False, A.is_complex)
+    U, s, Vh, info = ROUTINE.returned(A, (given,), (), conj, chosen, info, threads, wait_for)
+    if A.m < A.n:
+        U, Vh = Vh.T, U.T
+    return (U, s, Vh, info) if compute_uv else (None, s, None, info)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -96,8 +95,8 @@ ROUTINE = Routine(
     "gesvd",
     operands=(
         Matrix("A", "mn", written=True),
-        Matrix("U", "mk", written=True, output=True),
-        Matrix("s", "k1", written=True, output=True, kind="real"),
+        Matrix("U", "mk", written=True, output=True, turned=True),
+        Matrix("s", "k1", written=True, output=True, kind="real", flat=True),
         Matrix("Vh", "kn", written=True, output=True),
     ),
     madds=lambda m, n: 2 * max(m, n) * min(m, n) ** 2 + 20 * min(m, n) ** 3,

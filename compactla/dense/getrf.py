@@ -96,8 +96,7 @@ def getrf(
         threshold = scalar("threshold", threshold, A)
         if not (threshold.imag == 0 and 0 <= threshold.real <= 1):
             raise ValueError(f"threshold is {threshold}, must be from 0 to 1")
-    ipiv = Integers.beside(A, min(A.m, A.n))
-    return ipiv, ROUTINE.run((A.view, ipiv.view), (threshold,), None, (), A.nm, info, threads, wait_for)
+    return ROUTINE.returned(A, (A.view,), (threshold,), None, (), info, threads, wait_for)
 
 
 OF_LU = 72  # elements that a member of a grid has, at most

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from compactla.calls.recording import repeats
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, Choice, Search, items, squares
@@ -51,9 +50,7 @@ def nrm2(X: Pack, *, threads: int | None = None, wait_for: Events = None) -> Arr
     """
     if type(X) is not Pack:
         check_packs(X=X)
-    r = X.beside(1, X.n, real=True)
-    ROUTINE.run((X.view, r.view), (), None, (), 0, None, threads, wait_for)
-    return rows(r, threads)
+    return ROUTINE.returned(X, (X.view,), threads=threads, wait_for=wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -63,7 +60,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 ROUTINE = Routine(
     "nrm2",
-    operands=(Matrix("X", "mn"), Matrix("r", "1n", kind="real", written=True, output=True)),
+    operands=(Matrix("X", "mn"), Matrix("r", "1n", kind="real", written=True, output=True, flat=True)),
     madds=lambda m, n: m * n,
     static=8,
     search=Search("nrm2", "nrm2.cl", {"nrm2_item": ITEM}, candidates, squares(2)),

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from compactla.calls.recording import repeats
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
@@ -77,9 +76,7 @@ def syev(
     if A.m != A.n:
         raise ValueError(f"A is {A.m} x {A.n}, must be square")
     options = ROUTINE.chosen(uplo, jobz)
-    w = A.beside(A.n, 1, real=True)
-    info = ROUTINE.run((A.view, w.view), (), None, options, A.nm, info, threads, wait_for)
-    return rows(w, threads), info
+    return ROUTINE.returned(A, (A.view,), (), None, options, info, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -90,7 +87,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 ROUTINE = Routine(
     "syev",
-    operands=(Matrix("A", "nn", written=True), Matrix("w", "n1", written=True, kind="real", output=True)),
+    operands=(Matrix("A", "nn", written=True), Matrix("w", "n1", written=True, kind="real", output=True, flat=True)),
     madds=lambda n: 9 * n**3,
     options={"uplo": "LU", "jobz": "VN"},
     compiled=("uplo", "jobz"),

@@ -1,7 +1,6 @@
 """sygv: eigenvalues and eigenvectors of pairs of symmetric or Hermitian matrices."""
 
 from compactla.calls.recording import repeats
-from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import Search, squares
@@ -78,9 +77,7 @@ def sygv(
     if (B.m, B.n) != (A.m, A.m):
         raise ValueError(f"B is {B.m} x {B.n}, must be {A.m} x {A.m} as A")
     options = ROUTINE.chosen(uplo, jobz)
-    w = A.beside(A.n, 1, real=True)
-    info = ROUTINE.run((A.view, B.view, w.view), (), None, options, A.nm, info, threads, wait_for)
-    return rows(w, threads), info
+    return ROUTINE.returned(A, (A.view, B.view), (), None, options, info, threads, wait_for)
 
 
 ROUTINE = Routine(
@@ -88,7 +85,7 @@ ROUTINE = Routine(
     operands=(
         Matrix("A", "nn", written=True),
         Matrix("B", "nn", written=True, half=True),
-        Matrix("w", "n1", written=True, kind="real", output=True),
+        Matrix("w", "n1", written=True, kind="real", output=True, flat=True),
     ),
     madds=lambda n: 11 * n**3,
     options={"uplo": "LU", "jobz": "VN"},

@@ -1,7 +1,6 @@
 """sysv: solves with symmetric matrices that may be indefinite."""
 
 from compactla.calls.recording import repeats
-from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import Search, squares
@@ -91,8 +90,7 @@ def solve(routine: Routine, A: Pack, B: Pack, uplo: str, info: Array, threads: i
     if (A.m, A.n) != (B.m, B.m):
         raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
     options = routine.chosen(uplo)
-    ipiv = Integers.beside(A, A.n)
-    return routine.run((A.view, B.view, ipiv.view), (), None, options, A.nm, info, threads, wait_for)
+    return routine.returned(A, (A.view, B.view), (), None, options, info, threads, wait_for)
 
 
 ROUTINE = row("sysv")

@@ -92,8 +92,7 @@ def factor(routine: Routine, A: Pack, uplo: str, info: Array, threads: int | Non
     if A.m != A.n:
         raise ValueError(f"A is {A.m} x {A.n}, must be square")
     options = routine.chosen(uplo)
-    ipiv = Integers.beside(A, A.n)
-    return ipiv, routine.run((A.view, ipiv.view), (), None, options, A.nm, info, threads, wait_for)
+    return routine.returned(A, (A.view,), (), None, options, info, threads, wait_for)
 
 
 ROUTINE = row("sytrf")

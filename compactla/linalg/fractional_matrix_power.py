@@ -129,4 +129,5 @@ POWER = rows(
     rest_with_scipy,
     lambda n, **_: 150 * n**3 + 400 * n * n,
     inputs={"A": "nn", "t": "11"},
+    static=False,
 )

@@ -121,6 +121,8 @@ class Stacked:
         Stacks for which the kernel is used.
     compiled : str
         Letters of sizes that are compiled in where they are small and others are not: short loops take longest to end.
+    static : bool
+        Whether sizes are compiled in where that makes kernels faster: not if they take too long to compile for that.
     fails : bool
         Whether there are matrices that have no result.
     paired : int
@@ -140,6 +142,7 @@ class Stacked:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     limits: Limits = Limits()
     compiled: str = ""
+    static: bool = True
     fails: bool = True
     paired: int = 0
     plans: Plans = field(default_factory=Plans, init=False)

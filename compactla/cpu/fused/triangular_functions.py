@@ -21,6 +21,7 @@ DEGREE = 7
 CLOSE = 0.264  # to the identity, in the norms of powers: for degree 7
 ROOTS = 100  # at most
 NODES, WEIGHTS = leggauss(DEGREE)  # of Gauss' quadrature, from -1 to 1
+EQUAL, FAR = 2, 1
 TERMS_OF_LOG, TERMS_OF_ATANH, TERMS_OF_SINH = 12, 28, 15
 
 
@@ -78,7 +79,9 @@ class Roots:
     """T^(1 / 2^s) - I of a T with each lane's s, while code is emitted; its diagonal has no zero.
 
     `R` is that matrix, `s` are real numbers, and `small` is the diagonal of R. `principal` are flags of the lanes that
-    have no negative real number on the diagonal.
+    have no negative real number on the diagonal. Of elements x and y of the diagonal that follow each other, `inverses`
+    are 1 / (y - x), `angles` half of log y - log x, and `kinds` one where they are far from each other, two where they
+    are equal, else zero.
     """
 
     def __init__(self, code: Code, T: Elements):
@@ -101,8 +104,14 @@ class Roots:
         up = power(-self.s)
         with code.loop(n) as i:
             self.logs[i, 0] = logarithm(self.small[i, 0]) * up
-        whole, half = lambda i: self.small[i, 0] + self.one, lambda i: root(self.small[i, 0] + self.one)
-        self.refine(self.R, self.p, lambda i: self.small[i, 0], whole, half)
+        self.inverses, self.angles, self.kinds = code.room(vector, n), code.room(vector, n), code.room(self.reals, n)
+        with code.loop(n - 1) as i:
+            self._compare(i)
+        wholes, halves = code.room(vector, n), code.room(vector, n)
+        with code.loop(n) as i:
+            wholes[i, 0] = self.small[i, 0] + self.one
+            halves[i, 0] = root(wholes[i, 0])
+        self.refine(self.R, self.p, self.small, wholes, halves)
 
     def _take(self, registers) -> Flags:
         """R <- the root less I; counts roots in `registers`, and returns flags of the lanes that do not get there."""
@@ -116,8 +125,8 @@ class Roots:
             fill(code, self.R, lambda i, j: X[i, j])
             with code.loop(n) as i:
                 self.R[i, i] = self.R[i, i] - self.one
-            product(code, self.R, self.R, P)
-            product(code, P, self.R, Q)
+            code.shared(product, self.R, self.R, P)
+            code.shared(product, P, self.R, Q)
             far = ~((norm(code, P) <= CLOSE**2) & (norm(code, Q) <= CLOSE**3))
             registers[0, 0] = far.select(registers[0, 0] + registers[0, 0].constant(1), registers[0, 0])
             triangular_root(code, X, P)
@@ -140,37 +149,49 @@ class Roots:
             state[1, 0] = goes.select(state[1, 0] * (x + one), state[1, 0])
         return first * state[1, 0].reciprocal()
 
-    def refine(self, U: Elements, p: Lanes, value: Callable, whole: Callable, half: Callable) -> None:
+    def refine(self, U: Elements, p: Lanes, values: Elements, wholes: Elements, halves: Elements) -> None:
         """On the diagonal of U, and next to it, what T^p has there, in `principal` lanes.
 
-        ``value(i)`` is element i of the diagonal of U, ``whole(i)`` that of T^p, which is the same or 1 more, and
-        ``half(i)`` its root. Equations 5.5 and 5.6 of Higham and Lin, "A Schur-Pade Algorithm for Fractional Powers of
-        a Matrix".
+        `values` are the diagonal of U, `wholes` that of T^p, which is the same or 1 more, and `halves` its roots.
         """
-        code = self.code
-        with code.loop(self.n) as i:
-            U[i, i] = self.principal.select(value(i), U[i, i])
-        with code.loop(self.n - 1) as i:
-            x, t = self.T[i, i], self.T[i, i + 1]
-            inverse, angle, far, equal = self.near(i)
-            between = sinh(angle * p) * half(i) * half(i + 1)
-            between = (between + between) * inverse
-            between = far.select((value(i + 1) - value(i)) * inverse, between)
-            alike = whole(i) * p * x.reciprocal()
-            U[i, i + 1] = self.principal.select(t * equal.select(alike, between), U[i, i + 1])
+        given = self.code.room(self.reals, 2)
+        given[0, 0], given[1, 0] = p, self.principal.select(self.p.constant(1), self.p.constant(0))
+        others = values, wholes, halves, self.T, self.inverses, self.angles, self.kinds, given
+        self.code.shared(refine, U, *others)
 
-    def near(self, i):
-        """Of elements i and i + 1 of the diagonal x and y: 1 / (y - x), half of log y - log x, and flags."""
+    def _compare(self, i):
+        """Element i of the diagonal and the next one."""
         x, y = self.T[i, i], self.T[i + 1, i + 1]
         apart, both = y - x, y + x
         equal, far = apart == 0, ~(abs(apart) <= abs(both) * both.real.constant(0.5))
-        inverse = equal.select(self.one, apart).reciprocal()
+        self.inverses[i, 0] = equal.select(self.one, apart).reciprocal()
         z = (far | equal).select(self.zero, apart * (both == 0).select(self.one, both).reciprocal())
         turn = (self.logs[i + 1, 0] - self.logs[i, 0]).imag
         pi = turn.constant(math.pi)
         turns = (turn > pi).select(pi, (turn <= -pi).select(-pi, turn.constant(0)))
         angle = atanh(z)
-        return inverse, angle._new(angle.parts[0], (angle.imag + turns).parts[0]), far, equal
+        self.angles[i, 0] = angle._new(angle.parts[0], (angle.imag + turns).parts[0])
+        self.kinds[i, 0] = equal.select(turn.constant(EQUAL), far.select(turn.constant(FAR), turn.constant(0)))
+
+
+def refine(
+    code: Code, U: Elements, values: Elements, wholes: Elements, halves: Elements, T: Elements, inverses: Elements,
+    angles: Elements, kinds: Elements, given: Elements,
+) -> None:  # fmt: skip
+    """`Roots.refine`: equations 5.5 and 5.6 of Higham and Lin, "A Schur-Pade Algorithm for Fractional Powers".
+
+    `given` are the power, and numbers that are positive in lanes that are changed.
+    """
+    p, principal = given[0, 0], given[1, 0] > 0
+    with code.loop(T.n) as i:
+        U[i, i] = principal.select(values[i, 0], U[i, i])
+    with code.loop(T.n - 1) as i:
+        inverse, kind = inverses[i, 0], kinds[i, 0]
+        between = sinh(angles[i, 0] * p) * halves[i, 0] * halves[i + 1, 0]
+        between = (between + between) * inverse
+        between = (kind == FAR).select((values[i + 1, 0] - values[i, 0]) * inverse, between)
+        alike = wholes[i, 0] * p * T[i, i].reciprocal()
+        U[i, i + 1] = principal.select(T[i, i + 1] * (kind == EQUAL).select(alike, between), U[i, i + 1])
 
 
 def logarithm(r: Lanes) -> Lanes:
@@ -216,9 +237,9 @@ def log(code: Code, T: Elements, U: Elements) -> Flags:
     with code.loop(T.n) as i:
         U[i, i] = roots.principal.select(roots.logs[i, 0], U[i, i])
     with code.loop(T.n - 1) as i:
-        inverse, angle, far, equal = roots.near(i)
-        between = far.select(roots.logs[i + 1, 0] - roots.logs[i, 0], angle + angle) * inverse
-        between = equal.select(T[i, i].reciprocal(), between) * T[i, i + 1]
+        angle, kind = roots.angles[i, 0], roots.kinds[i, 0]
+        between = (kind == FAR).select(roots.logs[i + 1, 0] - roots.logs[i, 0], angle + angle) * roots.inverses[i, 0]
+        between = (kind == EQUAL).select(T[i, i].reciprocal(), between) * T[i, i + 1]
         U[i, i + 1] = roots.principal.select(between, U[i, i + 1])
     return roots.failed
 
@@ -245,19 +266,22 @@ def fraction(code: Code, T: Elements, t: Lanes, U: Elements) -> Flags:
         fill(code, U, lambda i, j: Y[i, j] * scale)
     with code.loop(n) as i:
         U[i, i] = U[i, i] + one
-    powers, halves, s = code.room(T.vector, n), code.room(T.vector, n), roots.s
+    both, s = code.room(T.vector, 2 * n), roots.s  # the diagonal, and its roots
+    powers, halves = (both.block(k * n, 0, n, 1) for k in range(2))
     count = most(code, s)
     with code.loop(count + 1) as k:
         left = code.broadcast(count - k, s.vector)  # how often this is squared
         goes = left < s
-        product(code, U, U, Y)
+        code.shared(product, U, U, Y)
         fill(code, U, lambda i, j: goes.select(Y[i, j], U[i, j]))
         p = t * power(left)
         with code.loop(n) as i:
-            powers[i, 0] = exponential(roots.logs[i, 0] * p)
-            halves[i, 0] = exponential(roots.logs[i, 0] * (p * p.constant(0.5)))
+            powers[i, 0] = roots.logs[i, 0] * p
+            halves[i, 0] = powers[i, 0] * p.constant(0.5)
+        with code.loop(2 * n) as i:
+            both[i, 0] = exponential(both[i, 0])
         fill(code, Y, lambda i, j: U[i, j])
-        roots.refine(Y, p, lambda i: powers[i, 0], lambda i: powers[i, 0], lambda i: halves[i, 0])
+        roots.refine(Y, p, powers, powers, halves)
         fill(code, U, lambda i, j: (left <= s).select(Y[i, j], U[i, j]))
     return roots.failed
 

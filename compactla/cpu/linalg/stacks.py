@@ -138,7 +138,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
         Places of the inputs in memory.
     """
     nm, number, dtype = fit.nm, fit.number, fit.computed
-    known = is_known(number)
+    known = function.static and is_known(number)
     largest = max(number.values())
     V = native_width(dtype) * (2 if (known or function.paired > STATIC) and largest <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
