@@ -32,7 +32,10 @@ TESTS = {
         "definite_systems_on_grids ranks_on_grids"
     ),
     "kron": "one_pass_of_gpus",
-    "bands": "devices tiles_on_devices teams_on_devices minors_on_devices[opencl0-d]",
+    "bands": (
+        "devices tiles_on_devices minors_on_devices[opencl0-d] teams_on_devices teams_that_swap_rows_on_devices "
+        "short_systems_of_teams_that_swap_rows"
+    ),
     "solvers": (
         "a_system_that_fails_stays_alone[opencl0-BlockTridiag-float64] results[opencl0-Banded-complex64] "
         "results[opencl0-BandedSPD-complex64]"

@@ -9,13 +9,14 @@ import hypothesis
 import numpy as np
 import pytest
 
+import drivers
 from cases import DTYPES, slow
+from compactla.gpu import program
 from compactla.gpu.devices import new_queue
 from compactla.gpu.tuning import choices
 from cuda_libraries import available
-from drivers import working_devices
 
-DEVICES = working_devices()
+DEVICES = drivers.working_devices()
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")  # of JAX, before it is asked for GPUs
 collect_ignore = [] if importlib.util.find_spec("cuda") else ["test_cuda.py"]  # there are no bindings for macOS
 
@@ -25,7 +26,7 @@ hypothesis.settings.load_profile("compactla")
 
 
 def pytest_configure(config):
-    if not DEVICES and config.option.keyword != "numba":
+    if not DEVICES and "numba" not in config.option.keyword:
         found = "no OpenCL device works here: `python3 tests/run.py` gets a driver and runs the tests"
         raise pytest.UsageError(f"{found}, `-k numba` those of the CPU alone")
     if available() and config.getoption("dist", None) == "load":
@@ -88,6 +89,14 @@ def elsewhere():
 @pytest.fixture(params=[slow(kind) if char in "sz" else kind for char, kind in DTYPES.items()], ids=DTYPES)
 def dtype(request):
     return np.dtype(request.param)
+
+
+@pytest.fixture
+def unoptimized(monkeypatch):
+    """Kernels of GPUs, with loops unrolled, are not optimized: that takes drivers of CPUs most of the time."""
+    usual = program.build_options
+    found = drivers.unoptimized(*DEVICES)
+    monkeypatch.setattr(program, "build_options", lambda *given: [*found, *usual(*given)])
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
 from compactla.gpu import sparse
 from compactla.gpu.devices import new_queue
+from drivers import unoptimized
 
 SIZE, PAGE = 2**28, 4096
 FIRST = 64 * PAGE  # where arrays begin
@@ -29,9 +30,7 @@ class Machine:
 
     def __init__(self, device):
         self.queue = new_queue(device)
-        # Kernels for GPUs have loops unrolled, which drivers of CPUs take two minutes to optimize; some PoCLs abort
-        # if they are not to.
-        self.fast = ["-cl-opt-disable"] if "PoCL 3.0" in device.platform.version else []
+        self.fast = unoptimized(device)  # which takes two minutes for some: kernels for GPUs have loops unrolled
         self.buffer = cl.Buffer(self.queue.context, cl.mem_flags.READ_WRITE, SIZE)
         self.words = itertools.count(PAGE, PAGE)  # in front of all arrays
         self.top, self.live, self.launched, self.is_capturing = FIRST, 0, [], False

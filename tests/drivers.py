@@ -19,6 +19,11 @@ def working_devices():
     return [device for device in devices() if not refused(device)]
 
 
+def unoptimized(*devices):
+    """Options for programs that are not optimized. PoCL 5 aborts in some kernels then: only that of PyPI has them."""
+    return ["-cl-opt-disable"] if any("PoCL 3.0" in device.platform.version for device in devices) else []
+
+
 if __name__ == "__main__":
     for why in filter(None, map(refused, devices())):
         print(f"Not used: {why}")

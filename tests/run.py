@@ -128,23 +128,26 @@ def opencl_environment(names):
     sys.exit(f"tests/run.py: no OpenCL driver works here, from none of these: {', '.join(names)}")
 
 
+def get_petsc():
+    """Whether there is a petsc4py, for Debian's Python."""
+    return (PETSC / "stamp").is_file() or apt_install("python3-petsc4py")
+
+
 def make_petsc_environment():
     """Make .venv/petsc, of Debian's Python with its petsc4py, which is for the NumPy that comes with it."""
     debian = "/usr/bin/python3"
-    if not apt_install("python3-petsc4py"):
-        return False
     next_numpy = (debian, "-c", "import numpy; print(int(numpy.__version__[0]) + 1)")
     numpy = f"numpy<{subprocess.run(next_numpy, stdout=subprocess.PIPE, text=True).stdout.strip()}"
     venv = (debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC)
     return succeeds(*venv) and pip("--python", PETSC / "bin" / "python", "install", "--editable", ROOT, numpy, "pytest")
 
 
-def petsc_environment():
-    """Environment variables with which tests/test_petsc.py finds petsc4py, if it can be had."""
+def petsc_environment(package):
+    """Environment variables with which tests/test_petsc.py finds petsc4py, if the package can be had: a future."""
     stamp = PETSC / "stamp"
     if not stamp.is_file():
         print(f"Setting up {PETSC}: a minute, once", flush=True)
-        if not make_petsc_environment():
+        if not (package.result() and make_petsc_environment()):
             print("PETSc is not tested: that takes Debian or a relative, its python3-petsc4py, and root", flush=True)
             return {}
         stamp.touch()
@@ -206,9 +209,10 @@ def main():
     parser.add_argument("-m", default="")
     parser.add_argument("--driver", choices=[*DRIVERS, "none"])
     options, arguments = parser.parse_known_args()
-    make_environment()
     with ThreadPoolExecutor() as beside:
-        petsc = beside.submit(petsc_environment)
+        package = beside.submit(get_petsc)
+        make_environment()
+        petsc = beside.submit(petsc_environment, package)
         if options.driver == "none":
             environment, arguments = dict(os.environ), ["-k", "numba", *arguments]
         else:

@@ -6,7 +6,7 @@ import pytest
 from numba import njit
 
 import compactla as cla
-from cases import random
+from cases import exhaustive, random
 from compactla import cpu, gpu
 from compactla.bands import cutting
 from compactla.cpu import matrix
@@ -356,7 +356,7 @@ def test_devices(queue):
 
 @SLOW
 @pytest.mark.parametrize("periodic", [False, pytest.param(True, marks=EXHAUSTIVE)])
-def test_tiles_on_devices(queue, periodic, monkeypatch):
+def test_tiles_on_devices(queue, periodic, monkeypatch, unoptimized):
     """Kernels of GPUs: several rows in a tile, fewer packs at a time than there are, and arrays of other strides."""
     if queue is None:
         return
@@ -379,7 +379,7 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
 
 @SLOW
 @pytest.mark.parametrize("char", ["d", pytest.param("f", marks=EXHAUSTIVE)])
-def test_minors_on_devices(queue, char, monkeypatch):
+def test_minors_on_devices(queue, char, monkeypatch, unoptimized):
     """Kernels of GPUs for many systems that are neighbours in memory: solutions, and info as on the CPU."""
     if queue is None:
         return
@@ -416,12 +416,15 @@ def test_minors_on_devices(queue, char, monkeypatch):
         assert np.array_equal(S.info, cla.BandedSPD(np.moveaxis(ab, -1, 0), lower=True).factor())
 
 
+# PoCL takes a minute for these kernels, which Intel's compiler and Oclgrind run.
+TEAMS = [exhaustive(device) if "PoCL" in device.platform.version else device for device in working_devices()]
+
+
 @SLOW
+@pytest.mark.parametrize("queue", TEAMS, indirect=True, ids=lambda device: "opencl")
 @pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
-def test_teams_on_devices(queue, char, monkeypatch):
+def test_teams_on_devices(queue, char, monkeypatch, unoptimized):
     """Kernels of GPUs without row interchanges: solutions in all layouts, and info as on the CPU."""
-    if queue is None:
-        return
     monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
     monkeypatch.setattr(gpu_bands, "DEEP", 16)  # two rows: PoCL takes long to compile many
     monkeypatch.setattr(gpu_bands, "LONG", 0)

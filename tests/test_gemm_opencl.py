@@ -28,7 +28,7 @@ def kernels(request, monkeypatch):
 
 
 @pytest.fixture
-def gpus(monkeypatch):
+def gpus(monkeypatch, unoptimized):
     monkeypatch.setattr(choices, "is_cpu", lambda device: False)
 
 

@@ -330,7 +330,7 @@ ONE_PASS = [  # sizes, transposes, own factors, types, what is computed, and whe
 
 @pytest.mark.parametrize("queue", DEVICES, indirect=True)
 @pytest.mark.parametrize("d, e, trans, own, dtype, name, packed", ONE_PASS)
-def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, name, packed):
+def test_one_pass_of_gpus(rng, monkeypatch, unoptimized, queue, d, e, trans, own, dtype, name, packed):
     """Kernels that take items to local memory, which CPUs have no use for, and the others are of one result."""
     nm = 9
     factors, X = made(rng, d, e, nm, dtype, trans, own)

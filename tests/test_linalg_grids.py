@@ -24,6 +24,7 @@ FOUND = working_devices()
 GPUS = [device for device in FOUND if not choices.is_cpu(device)]
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("unoptimized"),
     pytest.mark.parametrize("queue", GPUS or FOUND, indirect=True, ids=lambda d: "opencl"),
 ]
 

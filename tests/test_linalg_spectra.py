@@ -16,6 +16,7 @@ from test_linalg_svd import hard
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("unoptimized"),
     pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl"),
 ]
 

@@ -27,7 +27,7 @@ from compactla.routine import named, names
 from drivers import working_devices
 from rows import MODELS, OTHER, argument, own
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimized")]
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
