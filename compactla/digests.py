@@ -11,6 +11,8 @@ PACKAGE = Path(__file__).parent
 IMPORT = re.compile(r"^ *(?:from (compactla[.\w]*) import (\([^)]*\)|[^#\n]*)|import (compactla[.\w]*))", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:["<](.*)[">])?', re.MULTILINE)
+INCLUDED_BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+(\w+)", re.MULTILINE)
+MACRO_OF_FILE = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+"(.*)"', re.MULTILINE)
 
 
 def digest(data: bytes) -> str:
@@ -68,7 +70,7 @@ def digest_of_imports(*files: str) -> str:
 
 
 def digest_of_includes(source: str, folder: Path) -> str:
-    """Digest of what OpenCL C includes of the files in a folder: of all of them, where a macro says which."""
+    """Digest of the files in a folder that OpenCL C includes: all of them, for macros of others."""
     return digest("".join(sorted(includes(source, folder))).encode())
 
 
@@ -77,15 +79,35 @@ def digest_of_code(source: str, folder: Path) -> str:
     return digest("".join(sorted(map(code, includes(source, folder)))).encode())
 
 
-def includes(source: str, folder: Path) -> list[str]:
+def includes(source: str, folder: Path) -> set[str]:
     """The contents of the files in a folder that OpenCL C includes, and that these include."""
+    files = {}
 
-    def included(text):
-        names = INCLUDE.findall(text)
-        files = folder.iterdir() if "" in names else map(folder.joinpath, names)
-        return {file.read_text("utf-8", "replace") for file in files if file.is_file()}
+    def included(names):
+        for file in os.listdir(folder) if "" in names else names:
+            path = os.path.join(folder, file)
+            if path not in files and os.path.isfile(path):
+                status = os.stat(path)
+                files[path] = text_and_names(path, status.st_mtime_ns, status.st_size)
+                included(files[path][1])
 
-    return closure([source], included)[1:]
+    included(included_names(source))
+    return {text for text, _ in files.values()}
+
+
+@functools.cache
+def text_and_names(path: str, changed: int, size: int) -> tuple[str, frozenset[str]]:
+    """The content of a file as it was when it was changed last, and the names of those that it includes."""
+    text = Path(path).read_text("utf-8", "replace")
+    return text, included_names(text)
+
+
+def included_names(text: str) -> frozenset[str]:
+    """The names of files that OpenCL C includes, "" among them if a macro that it does not define says which."""
+    names, macros = {*INCLUDE.findall(text)}, MACRO_OF_FILE.findall(text)
+    if {*INCLUDED_BY_MACRO.findall(text)} <= {macro for macro, _ in macros}:
+        names.discard("")
+    return frozenset(names.union(file for _, file in macros))
 
 
 def code(text: str) -> str:

@@ -29,63 +29,101 @@
     cla_copies_wait(); \
     barrier(CLK_LOCAL_MEM_FENCE);
 
-/* Row i of the factors of the matrix of a work-item that has COLUMNS columns x of right-hand sides, and x[.][i] less its
- * product with some of x, by two sums: what is read of it is for all columns, since reads of local memory take longer than
- * the arithmetic. */
+/* Solves go by blocks of ABREAST rows of the factors of a work-item's matrix, and are not written out: instructions that
+ * each warp runs once come too slowly, and take long to compile. For that, the COLUMNS columns x of right-hand sides turn
+ * in registers: in the block from row k on, x[.][j] is number (k + j) % TURNED. What solves read of factors in columns from
+ * N to TURNED is zero.
+ */
+#define ABREAST (N % 8 == 0 && N > 8 ? 8 : 4)
+#define TURNED ((N + ABREAST - 1) / ABREAST * ABREAST)
 #ifdef FACTOR_ROW /* rows lie where they belong */
 #define OWN_ORDER
 #else
 #define OWN_ORDER CLA_LOCAL const int *own_order = order + l * N;
 #define FACTOR_ROW(i) (factors + own_order[i] * TILE_LINE)
 #endif
+/* The matrix of a work-item, and the first of its columns. Neighbours have the same matrix, two by two: NVIDIA's GPUs read
+ * local memory twice as fast then. */
+#define NEAR (P % 2 ? 1 : 2)
+#define OWN_MATRIX ((int)get_local_id(0) / NEAR % LANES)
+#define OWN_COLUMN ((int)get_local_id(0) / (LANES * NEAR) * NEAR + (int)get_local_id(0) % NEAR)
 #define EACH_OWN CLA_UNROLL for (int v = 0; v < COLUMNS; v++)
+#define EACH_ABREAST(s) CLA_UNROLL for (int s = 0; s < ABREAST; s++)
 #define HAS_OWN(r) ((r) % COLUMNS == 0 || c + v * apart < (r))
-#define CLA_ROW_TIMES(i, from, to) \
-    CLA_FORGET \
-    CLA_LOCAL const cla_lane *row = FACTOR_ROW(i); \
-    cla_lane sums[COLUMNS][2]; \
-    EACH_OWN { \
-        sums[v][0] = x[v][i]; \
-        sums[v][1] = cla_lane_real(0); \
-    } \
-    CLA_UNROLL for (int j = (from); j < (to); j++) { \
-        const cla_lane e = row[j]; \
-        EACH_OWN sums[v][j % 2] = cla_lane_fnma(e, x[v][j], sums[v][j % 2]); \
-    } \
-    EACH_OWN x[v][i] = sums[v][0] + sums[v][1];
-/* x[.][j] less that row, conjugated, times x[.][i], for some j */
-#define CLA_ROW_AWAY(i, from, to) \
-    CLA_FORGET \
-    CLA_LOCAL const cla_lane *row = FACTOR_ROW(i); \
-    CLA_UNROLL for (int j = (from); j < (to); j++) { \
-        const cla_lane e = cla_lane_conj(row[j]); \
-        EACH_OWN x[v][j] = cla_lane_fnma(e, x[v][i], x[v][j]); \
-    }
+#define IN_MATRIX(i) (N % ABREAST == 0 ? (i) : min(i, N - 1))
 
-/* x[.][i] times the reciprocal of an element on the diagonal */
-#define CLA_ROW_DIVIDED(i) { \
-        const cla_lane inverse = inverses[l * N + (i)]; \
-        EACH_OWN x[v][i] = cla_lane_mul(inverse, x[v][i]); \
+/* For all blocks, downwards or upwards */
+#define CLA_BLOCKS_DOWN(each) \
+    CLA_ROLLED for (int k = 0; k < TURNED; k += ABREAST) { \
+        CLA_BLOCK_ROWS \
+        each \
+        EACH_OWN { \
+            cla_lane done[ABREAST]; \
+            EACH_ABREAST(s) done[s] = N % ABREAST == 0 || k + s < N ? x[v][s] : cla_lane_real(0); \
+            CLA_UNROLL for (int j = ABREAST; j < TURNED; j++) x[v][j - ABREAST] = x[v][j]; \
+            EACH_ABREAST(s) x[v][TURNED - ABREAST + s] = done[s]; \
+        } \
     }
+#define CLA_BLOCKS_UP(each) \
+    CLA_ROLLED for (int k = TURNED - ABREAST; k >= 0; k -= ABREAST) { \
+        CLA_BLOCK_ROWS \
+        EACH_OWN { \
+            cla_lane next[ABREAST]; \
+            EACH_ABREAST(s) next[s] = x[v][TURNED - ABREAST + s]; \
+            CLA_UNROLL for (int j = TURNED - 1; j >= ABREAST; j--) x[v][j] = x[v][j - ABREAST]; \
+            EACH_ABREAST(s) x[v][s] = next[s]; \
+        } \
+        each \
+    }
+#define CLA_BLOCK_ROWS \
+    CLA_LOCAL const cla_lane *rows[ABREAST]; \
+    EACH_ABREAST(s) rows[s] = FACTOR_ROW(IN_MATRIX(k + s));
+
+/* F(s, j, e) for elements e of row k + s and of the column of number x[.][j]: those to the left of a block, or to its right */
+#define CLA_BLOCK_BESIDE(there, first, F) \
+    CLA_UNROLL for (int j0 = ABREAST; j0 < TURNED; j0 += ABREAST) \
+        if (there) \
+            EACH_ABREAST(s) EACH_ABREAST(i) { F(s, j0 + i, rows[s][(first) + j0 + i]) }
+#define CLA_BLOCK_LEFT(F) CLA_BLOCK_BESIDE(j0 >= TURNED - k, k - TURNED, F)
+#define CLA_BLOCK_RIGHT(F) CLA_BLOCK_BESIDE(j0 < TURNED - k, k, F)
+
+/* x[.][s] less element (s, j) times x[.][j], or x[.][j] less it, conjugated, times x[.][s] */
+#define CLA_ROW_TIMES(s, j, e) { \
+        const cla_lane factor = e; \
+        EACH_OWN x[v][s] = cla_lane_fnma(factor, x[v][j], x[v][s]); \
+    }
+#define CLA_ROW_AWAY(s, j, e) { \
+        const cla_lane factor = cla_lane_conj(e); \
+        EACH_OWN x[v][j] = cla_lane_fnma(factor, x[v][s], x[v][j]); \
+    }
+#define CLA_BELOW(s, F) CLA_UNROLL for (int j = 0; j < s; j++) F(s, j, rows[s][k + j])
+#define CLA_ABOVE(s, F) CLA_UNROLL for (int j = s + 1; j < ABREAST; j++) F(s, j, rows[s][k + j])
 
 /* x <- inv(L U) x */
 #define CLA_ROWS_LU \
-    CLA_UNROLL for (int i = 1; i < N; i++) { CLA_ROW_TIMES(i, 0, i) } \
-    CLA_UNROLL for (int i = N - 1; i >= 0; i--) { \
-        CLA_ROW_TIMES(i, i + 1, N) \
-        CLA_ROW_DIVIDED(i) \
-    }
+    CLA_BLOCKS_DOWN( \
+        CLA_BLOCK_LEFT(CLA_ROW_TIMES) \
+        EACH_ABREAST(s) CLA_BELOW(s, CLA_ROW_TIMES) \
+    ) \
+    CLA_BLOCKS_UP( \
+        CLA_BLOCK_RIGHT(CLA_ROW_TIMES) \
+        CLA_UNROLL for (int s = ABREAST - 1; s >= 0; s--) { \
+            CLA_ABOVE(s, CLA_ROW_TIMES) \
+            const cla_lane inverse = inverses[l * N + IN_MATRIX(k + s)]; \
+            EACH_OWN x[v][s] = cla_lane_mul(inverse, x[v][s]); \
+        } \
+    )
 
 /* For the columns c of r, of matrix l: first(i, c) is x[.][i], which is solved with, and then last(i, c, x[.][i]) is done. */
 #define CLA_ROWS_SOLVE(r, first, solve, last) { \
-        const int l = get_local_id(0) % LANES, apart = ((r) + COLUMNS - 1) / COLUMNS; \
+        const int l = OWN_MATRIX, apart = ((r) + COLUMNS - 1) / COLUMNS; \
         CLA_LOCAL const cla_lane *factors = tiles + l * TILE; \
         OWN_ORDER \
-        CLA_ROLLED for (int c = get_local_id(0) / LANES; c < apart; c += P) { \
-            cla_lane x[COLUMNS][N]; \
-            EACH_OWN CLA_UNROLL for (int i = 0; i < N; i++) { \
+        CLA_ROLLED for (int c = OWN_COLUMN; c < apart; c += P) { \
+            cla_lane x[COLUMNS][TURNED]; \
+            EACH_OWN CLA_UNROLL for (int i = 0; i < TURNED; i++) { \
                 x[v][i] = cla_lane_real(0); \
-                if (HAS_OWN(r)) x[v][i] = first(i, c + v * apart); \
+                if (i < N && HAS_OWN(r)) x[v][i] = first(i, c + v * apart); \
             } \
             solve \
             EACH_OWN \

@@ -56,6 +56,7 @@
         if (place[u] >= 0) { \
             order[team * M + place[u]] = u * P + p; \
             CLA_UNROLL for (int j = ROWS_LEFT; j < N; j++) tile[(u * P + p) * TILE_LINE + j] = a[u][j - ROWS_LEFT]; \
+            CLA_UNROLL for (int j = N; j < TURNED; j++) tile[(u * P + p) * TILE_LINE + j] = cla_lane_real(0); \
         } \
     barrier(CLK_LOCAL_MEM_FENCE); \
     CLA_STRIP(M, N, ARS < ACS, PUT_FACTOR) \
@@ -108,7 +109,7 @@ __kernel CLA_GROUP_OF(ITEMS) void gesv_rows(long lanes, long nm, __global CLA_RE
 #undef STEP
     LU_END
     ROWS_WRITE
-    B += b0 + q0 / CLA_VLEN * bps + CLA_GROUP_LANE(q0) + get_local_id(0) % LANES;
+    B += b0 + q0 / CLA_VLEN * bps + CLA_GROUP_LANE(q0) + OWN_MATRIX;
     CLA_ROWS_SOLVE(R, GET_COLUMN, CLA_ROWS_LU, PUT_COLUMN)
 }
 #endif

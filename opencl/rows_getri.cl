@@ -17,7 +17,7 @@
 #undef M
 #define M N
 #define VECTOR (sizeof(cla_lane) < 16 ? 16 / (int)sizeof(cla_lane) : 1) /* elements that are read together */
-#define TILE_LINE ((N + VECTOR - 1) / VECTOR * VECTOR)
+#define TILE_LINE ((TURNED + VECTOR - 1) / VECTOR * VECTOR)
 #define TILE (N * TILE_LINE + VECTOR * (N * TILE_LINE / VECTOR % 2 == 0)) /* of neighbours in other banks */
 #define FACTOR_ROW(i) (factors + (i) * TILE_LINE)
 #include "rows.h"
@@ -41,6 +41,10 @@ __kernel CLA_GROUP_OF(ITEMS) void getri_rows(long lanes, long nm, __global CLA_R
         CLA_LOCAL int *own = order + get_local_id(0) * N;
         CLA_ORDER(N, own_swaps, own, 1)
     }
+#if N % ABREAST
+    for (int e = get_local_id(0); e < (TURNED - N) * N * LANES; e += ITEMS)
+        tiles[e / ((TURNED - N) * N) * TILE + e / (TURNED - N) % N * TILE_LINE + N + e % (TURNED - N)] = cla_lane_real(0);
+#endif
     CLA_ROWS_READ
     for (int e = get_local_id(0); e < N * LANES; e += ITEMS)
         inverses[e] = cla_lane_recip(tiles[e / N * TILE + e % N * (TILE_LINE + 1)]);

@@ -28,6 +28,7 @@
 #define TILE_LINE (WHOLE_LINE + (WHOLE_LINE / VECTOR % 2 == 0 ? VECTOR : 0))
 #define TILE CLA_GRID_APART(N * TILE_LINE, (P + 1) * VECTOR)
 #define FACTOR_ROW(i) (factors + (i) * TILE_LINE)
+#define IN_FACTOR(k) (N % TURNS == 0 || (k) < N)
 #define READS(i, j) ((i) >= (j))
 #include "rows.h"
 
@@ -39,20 +40,25 @@
 #ifdef POSV_ROWS
 #define GET_COLUMN(i, c) cla_lane_load(B, (long)(i) * BRS + (long)(c) * BCS)
 #define PUT_COLUMN(i, c, x) cla_lane_store(B, (long)(i) * BRS + (long)(c) * BCS, x);
-#define DIVIDED(i) { \
-        const CLA_REAL inverse = inverses[l * N + (i)]; \
-        EACH_OWN x[v][i] = x[v][i] * inverse; \
+#define DIVIDED(s) { \
+        const CLA_REAL inverse = inverses[l * N + IN_MATRIX(k + s)]; \
+        EACH_OWN x[v][s] = x[v][s] * inverse; \
     }
 #define SOLVE \
-    CLA_UNROLL for (int i = 0; i < N; i++) { \
-        CLA_ROW_TIMES(i, 0, i) \
-        DIVIDED(i) \
-    } \
-    mem_fence(CLK_LOCAL_MEM_FENCE); /* L, which registers have no room for, is read again */ \
-    CLA_UNROLL for (int i = N - 1; i >= 0; i--) { \
-        DIVIDED(i) \
-        CLA_ROW_AWAY(i, 0, i) \
-    }
+    CLA_BLOCKS_DOWN( \
+        CLA_BLOCK_LEFT(CLA_ROW_TIMES) \
+        EACH_ABREAST(s) { \
+            CLA_BELOW(s, CLA_ROW_TIMES) \
+            DIVIDED(s) \
+        } \
+    ) \
+    CLA_BLOCKS_UP( \
+        CLA_UNROLL for (int s = ABREAST - 1; s >= 0; s--) { \
+            DIVIDED(s) \
+            CLA_BELOW(s, CLA_ROW_AWAY) \
+        } \
+        CLA_BLOCK_LEFT(CLA_ROW_AWAY) \
+    )
 
 __kernel CLA_GROUP_OF(ITEMS) void posv_rows(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                             __global CLA_REAL *restrict B, long b0, long bps, __global int *info)
@@ -73,19 +79,19 @@ __kernel CLA_GROUP_OF(ITEMS) void posv_rows(long lanes, long nm, __global CLA_RE
                 a[u][j] = ACONJ ? cla_lane_conj(tile[(u * P + p) * TILE_LINE + j]) : tile[(u * P + p) * TILE_LINE + j];
         }
     CLA_TOGETHER
-    CLA_UNROLL for (int k = 0; k < N; k += TURNS) {
+    CLA_ROLLED for (int k = 0; k < N; k += TURNS) { /* columns move left: a[.][0] is number k */
         cla_lane d[TURNS][TURNS];
         CLA_REAL r[TURNS];
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
             const int own = u * P + p - k;
             if (own >= 0 && own < TURNS)
-                CLA_UNROLL for (int s = 0; s < TURNS; s++) block[own * TURNS + s] = a[u][k + s];
+                CLA_UNROLL for (int s = 0; s < TURNS; s++) block[own * TURNS + s] = a[u][s];
         }
         CLA_TOGETHER
         CLA_UNROLL for (int i = 0; i < TURNS; i++)
             CLA_UNROLL for (int s = 0; s <= i; s++) d[i][s] = block[i * TURNS + s];
         CLA_UNROLL for (int s = 0; s < TURNS; s++)
-            if (k + s < N) {
+            if (IN_FACTOR(k + s)) {
                 const CLA_REAL pivot = cla_lane_re(d[s][s]);
                 const int good = pivot > 0;
                 bad = good || bad ? bad : k + s + 1;
@@ -96,23 +102,30 @@ __kernel CLA_GROUP_OF(ITEMS) void posv_rows(long lanes, long nm, __global CLA_RE
                     CLA_UNROLL for (int j = s + 1; j <= i; j++)
                         d[i][j] = cla_lane_fnma(d[i][s], cla_lane_conj(d[j][s]), d[i][j]);
             }
+        cla_lane w[OWN_ROWS][TURNS]; /* of L */
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
             if (u * P + P > k)
                 CLA_UNROLL for (int s = 0; s < TURNS; s++)
-                    if (k + s < N) {
-                        cla_lane x = a[u][k + s];
-                        CLA_UNROLL for (int j = 0; j < s; j++)
-                            x = cla_lane_fnma(a[u][k + j], cla_lane_conj(d[s][j]), x);
-                        a[u][k + s] = u * P + p == k + s ? x : x * r[s];
-                        if (u * P + p >= k + s && u * P + p < N) tile[(u * P + p) * TILE_LINE + k + s] = a[u][k + s];
+                    if (IN_FACTOR(k + s)) {
+                        cla_lane x = a[u][s];
+                        CLA_UNROLL for (int j = 0; j < s; j++) x = cla_lane_fnma(w[u][j], cla_lane_conj(d[s][j]), x);
+                        w[u][s] = u * P + p == k + s ? x : x * r[s];
+                        if (u * P + p >= k + s && u * P + p < N) tile[(u * P + p) * TILE_LINE + k + s] = w[u][s];
                     }
         CLA_TOGETHER
-        CLA_UNROLL for (int v = k + TURNS; v < N; v++)
-            CLA_UNROLL for (int s = 0; s < TURNS; s++) {
-                const cla_lane y = cla_lane_conj(tile[v * TILE_LINE + k + s]);
-                CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
-                    if (u * P + P > v) a[u][v] = cla_lane_fnma(a[u][k + s], y, a[u][v]);
-            }
+        CLA_UNROLL for (int v0 = TURNS; v0 < WHOLE_LINE; v0 += TURNS)
+            if (k + v0 < N)
+                CLA_UNROLL for (int v = v0; v < v0 + TURNS; v++) {
+                    cla_lane row[TURNS];
+                    CLA_UNROLL for (int s = 0; s < TURNS; s++)
+                        row[s] = cla_lane_conj(tile[IN_MATRIX(k + v) * TILE_LINE + k + s]);
+                    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+                        cla_lane x = a[u][v];
+                        if (u * P + P > k + v0)
+                            CLA_UNROLL for (int s = 0; s < TURNS; s++) x = cla_lane_fnma(w[u][s], row[s], x);
+                        a[u][v - TURNS] = x;
+                    }
+                }
     }
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
         if (u * P + p < N) {
@@ -123,7 +136,7 @@ __kernel CLA_GROUP_OF(ITEMS) void posv_rows(long lanes, long nm, __global CLA_RE
     barrier(CLK_LOCAL_MEM_FENCE);
     CLA_STRIP(N, N, ARS < ACS, PUT_FACTOR)
     if (t == 0 && q < nm) info[q] = bad;
-    B += b0 + q0 / CLA_VLEN * bps + CLA_GROUP_LANE(q0) + get_local_id(0) % LANES;
+    B += b0 + q0 / CLA_VLEN * bps + CLA_GROUP_LANE(q0) + OWN_MATRIX;
     CLA_ROWS_SOLVE(R, GET_COLUMN, SOLVE, PUT_COLUMN)
 }
 #endif

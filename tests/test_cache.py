@@ -168,10 +168,11 @@ def test_programs_are_built_anew_when_what_they_include_changes(tmp_path, monkey
         built = gpu.build(cl.Context([device]), f"{source}\n{NOTHING}", np.float32)
         return built.get_build_info(device, cl.program_build_info.OPTIONS)
 
-    sources = '#include "gemm.cl"', "  # include <trsm.cl>", '#define ANY_FILE "gemm.cl"\n#include ANY_FILE', ""
+    named, any_file = '#define FILE "gemm.cl"\n#include FILE', "#ifdef ANY_FILE\n#include ANY_FILE\n#endif"
+    sources = '#include "gemm.cl"', "  # include <trsm.cl>", named, any_file, ""
     for file, includes in [
-        ("gemm.cl", (True, False, True, False)), ("trsm.cl", (False, True, True, False)),
-        ("lane.h", (True, True, True, False)), ("pack.cl", (False, False, True, False)),
+        ("gemm.cl", (True, False, True, True, False)), ("trsm.cl", (False, True, False, True, False)),
+        ("lane.h", (True, True, True, True, False)), ("pack.cl", (False, False, False, True, False)),
     ]:  # fmt: skip
         before = [options(source) for source in sources]
         edit(tmp_path / "opencl" / file)

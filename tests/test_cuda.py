@@ -804,7 +804,18 @@ def test_no_compiler(monkeypatch):
 
     monkeypatch.setattr(nvrtc, "nvrtcVersion", missing)
     with pytest.raises(ImportError, match="pip install cuda-bindings nvidia-cuda-nvrtc"):
-        compiler.version()
+        compiler.compile("", [])
+
+
+def test_version_of_the_compiler(monkeypatch):
+    """Its package's, without loading it, or else its own."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setattr(nvrtc, "nvrtcVersion", lambda: (0, 13, 5))
+    version = compiler.version.__wrapped__
+    monkeypatch.setattr(compiler.metadata, "version", lambda name: f"13.5 of {name}")
+    assert version() == ("nvidia-cuda-nvrtc", "13.5 of nvidia-cuda-nvrtc")
+    monkeypatch.delattr(compiler.metadata, "version")
+    assert version() == (13, 5)
 
 
 CPU_TENSORS = """

@@ -1,5 +1,9 @@
 """OpenCL C for NVIDIA's runtime compiler: `opencl/cuda.h` makes it CUDA C++."""
 
+import contextlib
+import functools
+from importlib import metadata
+
 from compactla import dump
 from compactla.opencl_sources import SOURCES, definitions
 
@@ -92,6 +96,16 @@ def _compiler():
     return nvrtc, tuple(version)
 
 
-def version() -> tuple[int, ...]:
-    """The version of the compiler; an ImportError if there is none."""
+@functools.cache
+def version() -> tuple[int | str, ...]:
+    """The version of the compiler; an ImportError if there is none.
+
+    Its package says it, if there is one: to load the compiler takes longer than all else of a first call.
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        from cuda import bindings
+
+        major = int(bindings.__version__.split(".")[0])
+        name = "nvidia-cuda-nvrtc" if major > 12 else f"nvidia-cuda-nvrtc-cu{major}"
+        return name, metadata.version(name)  # an ImportError if there is no such package
     return _compiler()[1]

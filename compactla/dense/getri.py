@@ -96,7 +96,7 @@ def on_columns(kernel, n, dtype, lanes):
     """Choices of a kernel on packs with factors in local memory and columns of inverses in registers."""
     real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     for each in (3, 2, 1) if n <= WARP and lanes[0] > 1 else ():
-        P = -(-n // each)
+        P = 2 * -(-n // (2 * each))  # neighbours read the same, two by two
         for some in sorted(some for some in lanes if some * real >= SECTOR):
             if WARP <= some * P <= 8 * WARP and registers(each * n, dtype) <= REGISTERS:
                 yield {"kernel": kernel, "LANES": some, "P": P, "COLUMNS": each}

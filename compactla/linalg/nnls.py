@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import scipy.optimize
 
 from compactla.checks import check_size
 from compactla.linalg.arguments import as_arrays, common_lead
@@ -111,6 +110,8 @@ def number(name, a, compute):
 
 def with_scipy(A, b, maxiter):
     """Results of scipy.optimize.nnls for each matrix; NaN where there are none."""
+    import scipy.optimize  # half of what importing scipy takes
+
     lead = common_lead((A, b))
     n, dtype = A.shape[-1], np.result_type(A, b)
     if lead is None:

@@ -8,6 +8,7 @@ for every barrier, only sizes that were tuned have kernels of their own.
 import functools
 import importlib
 import json
+import operator
 import os
 import re
 import warnings
@@ -34,9 +35,19 @@ overrides: dict[tuple, Choice] = {}  # by device and name, of `compactla.gpu.ove
 def searches() -> dict[str, Search]:
     """All that can be tuned, by the names that results are filed under."""
     found = {name: routine.named(name).search for name in routine.names()}
-    for module in OTHERS:
-        found |= importlib.import_module(f"compactla.gpu.{module}").SEARCHES
-    return found
+    return functools.reduce(operator.or_, others(), found)
+
+
+def others() -> Iterator[dict[str, Search]]:
+    """What can be tuned beside routines."""
+    return (importlib.import_module(f"compactla.gpu.{module}").SEARCHES for module in OTHERS)
+
+
+def search_of(name: str) -> Search | None:
+    """What can be tuned by that name, if there is such: found without importing all other routines."""
+    if name in routine.names():
+        return routine.named(name).search
+    return next((found[name] for found in others() if name in found), None)
 
 
 def key(routine: str, size: tuple[int, ...], dtype: np.dtype, variant: str = "") -> str:
@@ -156,7 +167,8 @@ def is_choice(choice, name: str) -> bool:
         size = tuple(map(int, numbers))
     except ValueError:
         return False
-    return what in searches() and searches()[what].knows(choice, size)
+    search = search_of(what)
+    return search is not None and search.knows(choice, size)
 
 
 def is_cpu(device: Any) -> bool:
