@@ -96,24 +96,34 @@ __kernel void solve_bands(long nsys, long size, long inner, long columns, ORDINA
 #endif
 
 /* next <- the numbers of the matrices and right-hand sides in the tile that begins with row k0. */
+#define MINE(along) ((along) ? 0 : l % TURNS) /* the first row of a tile that this work-item moves */
 #define FETCH_NUMBERS(k0) \
     CLA_UNROLL for (int s = 0; s < NUMBERS; s++) { \
         const int which = APART ? s : 0; \
         const ordinary D = which == 0 ? A : which == 1 ? B : C; \
+        const long row = SOURCE == 2 ? max(band_place(s, (k0) + MINE(ALONG_A), n), 0) \
+                                     : (k0) + MINE(ALONG_A) + band_shift(s); \
+        __global const CLA_REAL *at = D.p + row * D.rs + band_diagonal(s) * D.cs; \
+        CLA_FOUND(at) \
         EACH_MOVED(ALONG_A) { \
             const int i = band_place(s, (k0) + e, n); \
+            if (ALONG_A && SOURCE == 2) at = D.p + max(i, 0) * D.rs; \
             next[s][u] = cla_lane_real(0); \
-            if (i >= 0) \
-                next[s][u] = cla_lane_load_apart(D.p, place[which][v] + i * D.rs + band_diagonal(s) * D.cs, 1); \
+            if (i >= 0) next[s][u] = cla_lane_load_apart(at, place[which][v], 1); \
+            if (ALONG_A) at += D.rs; \
         } \
     }
 #define FETCH_RIGHT(first, k0) \
-    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
+    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) { \
+        __global const CLA_REAL *at = R.p + AT(min((k0) + MINE(ALONG_B), n - 1)) * R.rs + j * R.cs; \
+        CLA_FOUND(at) \
         EACH_MOVED(ALONG_B) { \
+            if (ALONG_B && SOURCE == 2) at = R.p + AT(min((k0) + e, n - 1)) * R.rs + j * R.cs; \
             next[first + j][u] = cla_lane_real(0); \
-            if ((k0) + e < n && j < columns) \
-                next[first + j][u] = cla_lane_load_apart(R.p, place[3][v] + AT((k0) + e) * R.rs + j * R.cs, 1); \
-        }
+            if ((k0) + e < n && j < columns) next[first + j][u] = cla_lane_load_apart(at, place[3][v], 1); \
+            if (ALONG_B) at += R.rs; \
+        } \
+    }
 /* The tile <- what was fetched. */
 #define SHARE(first, count, along) \
     CLA_UNROLL for (int s = first; s < (first) + (count); s++) \
@@ -276,11 +286,17 @@ CLA_INLINE void backward(int n, int columns, int l, int count, ordinary X, CLA_L
                     TILE(j, e) = x;
                 }
         MEET
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
+            __global CLA_REAL *at = X.p + AT(min(k0 + MINE(ALONG_X), n - 1)) * X.rs + j * X.cs;
+            CLA_FOUND(at)
             EACH_MOVED(ALONG_X)
+            {
+                if (ALONG_X && SOURCE == 2) at = X.p + AT(min(k0 + e, n - 1)) * X.rs + j * X.cs;
                 if (k0 + e < n && v < count && j < columns)
-                    cla_lane_store_apart(X.p, place[4][v] + AT(k0 + e) * X.rs + j * X.cs, 1,
-                                         tile[(j * TURNS + e) * LINE + v]);
+                    cla_lane_store_apart(at, place[4][v], 1, tile[(j * TURNS + e) * LINE + v]);
+                if (ALONG_X) at += X.rs;
+            }
+        }
     }
 }
 #endif

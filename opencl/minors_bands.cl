@@ -4,24 +4,29 @@
  *
  * COLUMNS  right-hand sides
  * TURNS    rows that are on their way while as many are worked on
- * ROWS     at least n, a multiple of TURNS: what the way back needs of them stays in local memory
+ * HERE     a multiple of TURNS: what the way back needs of so many rows, the first, stays in local memory
  *
+ * That of all others is in memory that is used again by the packs that follow: it stays in a cache.
  * The last leading minor over that before is the pivot. Minors follow from each other without a division, which would
  * take most of the time from one row to the next, and are scaled by powers of 2.
  */
 #include "band_rows.h"
 #include "room.h"
+#include "once.h"
 
 #ifndef COLUMNS
 #define COLUMNS 1
 #define TURNS 4
-#define ROWS 8
+#define HERE 8
 #endif
 
 #if !CLA_COMPLEX
 #define EACH_ROW CLA_UNROLL for (int e = 0; e < TURNS; e++)
 #define EACH_COLUMN CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-#define KEPT(k, t) room[((k) * (1 + COLUMNS) + (t)) * CLA_VLEN + l]
+#define NUMBER_OF(k, t) (((k) * (1 + COLUMNS) + (t)) * CLA_VLEN + l)
+#define KEEP(k, t, x) \
+    if (k0 < HERE) room[NUMBER_OF(k, t)] = x; \
+    else work[NUMBER_OF(k - HERE, t)] = x;
 
 #ifdef __CUDACC__
 #define QUOTIENT(a, b) __fdividef(a, b) /* right to 2 units, as that of OpenCL C */
@@ -42,23 +47,27 @@ CLA_INLINE CLA_REAL near_one(CLA_REAL m)
     CLA_UNROLL for (int s = 0; s < NUMBERS; s++) EACH_ROW { \
         const int k = (k0) + e; \
         next[s][e] = 0; \
-        if (k < n - max(s - 1, 0) && (s > 0 || k > 0)) next[s][e] = at[s][0]; \
+        if (k < n - max(s - 1, 0) && (s > 0 || k > 0)) next[s][e] = cla_load_once(at[s]); \
         at[s] += APART && s == 1 ? B.rs : APART && s == 2 ? C.rs : A.rs; \
     } \
     EACH_COLUMN EACH_ROW { \
         next[NUMBERS + j][e] = 0; \
-        if ((k0) + e < n) next[NUMBERS + j][e] = at[NUMBERS + j][0]; \
+        if ((k0) + e < n) next[NUMBERS + j][e] = cla_load_once(at[NUMBERS + j]); \
         at[NUMBERS + j] += R.rs; \
     }
 
-__kernel CLA_GROUP_OF(CLA_VLEN) void both_minors(long nsys, long size, long inner, ORDINARY(a), ORDINARY(b),
-                                                 ORDINARY(c), ORDINARY(r), ORDINARY(x), __global int *info)
+/* next <- what is kept of the rows from k0 on. */
+#define FETCH_BACK(k0) \
+    CLA_UNROLL for (int t = 0; t <= COLUMNS; t++) EACH_ROW \
+    { \
+        if ((k0) < HERE) next[t][e] = room[NUMBER_OF((k0) + e, t)]; \
+        else next[t][e] = work[NUMBER_OF((k0) + e - HERE, t)]; \
+    }
+
+/* Solve the system of number q; returns its info. */
+CLA_INLINE int solve(long q, int n, int l, long inner, ordinary A, ordinary B, ordinary C, ordinary R, ordinary X,
+                     CLA_LOCAL CLA_REAL *room, __global CLA_REAL *work)
 {
-    CLA_ROOM_OF(CLA_REAL, room, ROWS * (1 + COLUMNS) * CLA_VLEN);
-    const int n = size, l = get_local_id(0);
-    const long q = get_global_id(0);
-    if (q >= nsys) return;
-    const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
     __global CLA_REAL *at[NUMBERS + COLUMNS];
     CLA_REAL next[NUMBERS + COLUMNS][TURNS], minor = 1, before = 0, up = 0, last[COLUMNS];
     int first_bad = 0, k0;
@@ -97,25 +106,44 @@ __kernel CLA_GROUP_OF(CLA_VLEN) void both_minors(long nsys, long size, long inne
         EACH_ROW
         {
             const CLA_REAL inverse = quotient[e] * scale[e + 1] * near_one(quotient[e + 1]);
-            KEPT(k0 + e, 0) = row[e][2] * inverse;
+            const CLA_REAL multiple = row[e][2] * inverse;
+            KEEP(k0 + e, 0, multiple)
             EACH_COLUMN
             {
                 last[j] = cla_lane_fnma(row[e][0] * inverse, last[j], now[NUMBERS + j][e] * inverse);
-                KEPT(k0 + e, 1 + j) = last[j];
+                KEEP(k0 + e, 1 + j, last[j])
             }
         }
     }
-    info[q] = first_bad;
     EACH_COLUMN last[j] = 0;
-    for (k0 -= TURNS; k0 >= 0; k0 -= TURNS)
+    k0 -= TURNS;
+    FETCH_BACK(k0)
+    for (; k0 >= 0; k0 -= TURNS) {
+        CLA_REAL now[1 + COLUMNS][TURNS];
+        CLA_UNROLL for (int t = 0; t <= COLUMNS; t++) EACH_ROW now[t][e] = next[t][e];
+        if (k0 > 0) { FETCH_BACK(k0 - TURNS) }
         EACH_COLUMN
         {
             __global CLA_REAL *to = X.p + system_place(X, q, inner) + (k0 + TURNS - 1) * X.rs + j * X.cs;
             CLA_UNROLL for (int e = TURNS - 1; e >= 0; e--) {
-                last[j] = cla_lane_fnma(KEPT(k0 + e, 0), last[j], KEPT(k0 + e, 1 + j));
-                if (k0 + e < n) *to = last[j];
+                last[j] = cla_lane_fnma(now[0][e], last[j], now[1 + j][e]);
+                if (k0 + e < n) cla_store_once(to, last[j]);
                 to -= X.rs;
             }
         }
+    }
+    return first_bad;
+}
+
+__kernel CLA_GROUP_OF(CLA_VLEN) void both_minors(long nsys, long size, long inner, ORDINARY(a), ORDINARY(b),
+                                                 ORDINARY(c), ORDINARY(r), ORDINARY(x), __global int *info,
+                                                 __global CLA_REAL *places)
+{
+    CLA_ROOM_OF(CLA_REAL, room, (HERE ? HERE : 1) * (1 + COLUMNS) * CLA_VLEN);
+    const int n = size, l = get_local_id(0), behind = max((n + TURNS - 1) / TURNS * TURNS - HERE, 0);
+    const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
+    __global CLA_REAL *const work = places + get_group_id(0) * behind * (1 + COLUMNS) * CLA_VLEN;
+    for (long q = get_global_id(0); q < nsys; q += get_global_size(0))
+        info[q] = solve(q, n, l, inner, A, B, C, R, X, room, work);
 }
 #endif

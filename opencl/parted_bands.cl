@@ -18,7 +18,7 @@
  */
 #include "parted_rows.h"
 
-#define ROOM (LANES * PITCH > 4 * GROUP ? LANES * PITCH : 4 * GROUP)
+#define ROOM (TILES * LANES * PITCH > 8 * GROUP ? TILES * LANES * PITCH : 8 * GROUP)
 #define TOLERANCE ((CLA_REAL)(sizeof(CLA_REAL) == 8 ? 0x1p-47f : 0x1p-18f)) /* 32 units of rounding */
 
 /* The x of the member before, or behind; 0 if there is none. */
@@ -35,15 +35,17 @@ CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, CLA_LOCAL cla_lane *r
 CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, CLA_LOCAL cla_lane *room)
 {
     const int member = back ? MEMBERS - 1 - l / LANES : l / LANES;
-    for (int step = 1; step < MEMBERS; step *= 2) {
+    int turn = 0; /* which says whose is which half of the room */
+    MEET
+    for (int step = 1; step < MEMBERS; step *= 2, turn ^= 1) {
         const int other = back ? l + step * LANES : l - step * LANES;
-        MEET
-        room[l] = factor;
-        room[GROUP + l] = value;
+        CLA_LOCAL cla_lane *const here = room + turn * 2 * GROUP;
+        here[l] = factor;
+        here[GROUP + l] = value;
         MEET
         if (member >= step) {
-            value = cla_lane_fma(factor, room[GROUP + other], value);
-            factor = cla_lane_mul(factor, room[other]);
+            value = cla_lane_fma(factor, here[GROUP + other], value);
+            factor = cla_lane_mul(factor, here[other]);
         }
     }
     return neighbour(back, l, value, room);
@@ -104,17 +106,19 @@ CLA_INLINE cla_lane pivot_before(int l, cla_lane before, const cla_lane *low, co
         }
         if (e % 2) normalize(p);
     }
-    for (int step = 1; step < MEMBERS; step *= 2) {
+    int turn = 0;
+    MEET
+    for (int step = 1; step < MEMBERS; step *= 2, turn ^= 1) {
         const int other = l - step * LANES;
-        MEET
-        CLA_UNROLL for (int i = 0; i < 4; i++) room[i * GROUP + l] = p[i];
+        CLA_LOCAL cla_lane *const here = room + turn * 4 * GROUP;
+        CLA_UNROLL for (int i = 0; i < 4; i++) here[i * GROUP + l] = p[i];
         MEET
         if (l / LANES >= step) {
             CLA_UNROLL for (int i = 0; i < 4; i += 2) {
                 const cla_lane x = p[i], y = p[i + 1];
                 CLA_UNROLL for (int j = 0; j < 2; j++)
-                    p[i + j] = cla_lane_fma(x, room[j * GROUP + other],
-                                            cla_lane_mul(y, room[(2 + j) * GROUP + other]));
+                    p[i + j] = cla_lane_fma(x, here[j * GROUP + other],
+                                            cla_lane_mul(y, here[(2 + j) * GROUP + other]));
             }
             normalize(p);
         }
@@ -216,13 +220,15 @@ CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, con
     CLA_UNROLL for (int e = DEEP - 1; e >= 0; e--) x[e] = value = cla_lane_fnma(up[e], value, x[e]);
 }
 
-/* Solve for all right-hand sides, of which the first were read; they are R and solutions X. */
+/* Solve for all right-hand sides, of which the first are there; they are R and solutions X. */
 #define SOLVE_ALL(columns) \
     for (long j = 0; j < (columns); j++) { \
-        share(ALONG_B, l, y, room); \
         substitute(l, low, diag, up, y, room, flags); \
-        WRITE_SOLUTION(0, j) \
-        if (j + 1 < (columns)) { READ_RIGHT(0, j + 1) } \
+        write_solution(n, 0, j, l, nsys - FIRST, X, place, y, room); \
+        if (j + 1 < (columns)) { \
+            read_right(n, 0, j + 1, l, R, place, y); \
+            share(ALONG_B, l, y, room); \
+        } \
     }
 #endif
 
@@ -268,7 +274,7 @@ __kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner,
     cla_lane low[DEEP], diag[DEEP], up[DEEP], y[DEEP];
     FIND_VECTORS
     MEET
-    READ_RIGHT(0, 0)
+    read_right(n, 0, 0, l, R, place, y);
     EACH_ROW
     {
         const int k = k0 + e;
@@ -277,6 +283,7 @@ __kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner,
         up[e] = k < n ? cla_get(F, k, 1) : zero;
         low[e] = k && k < n ? cla_get(F, k - 1, 2) : zero;
     }
+    share(ALONG_B, l, y, room);
     SOLVE_ALL(columns)
 }
 #endif
@@ -295,10 +302,8 @@ __kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, 
     FIND_VECTORS
     MEET
     read_rows(n, 0, l, A, B, C, place, low, diag, up);
-    READ_RIGHT(0, 0)
-    share(ALONG_A, l, low, room);
-    share(ALONG_A, l, diag, room);
-    share(ALONG_A, l, up, room);
+    read_right(n, 0, 0, l, R, place, y);
+    share_all(l, low, diag, up, y, room);
     report(l, eliminate(l, low, diag, up, room, flags), flags, info);
     SOLVE_ALL(columns)
 }

@@ -20,9 +20,13 @@
 #include "parted_rows.h"
 
 #define KEPT 11 /* numbers in local memory for each member: two equations, or what is needed to go back */
-#define ROOM (LANES * PITCH > KEPT * (GROUP + LANES) ? LANES * PITCH : KEPT * (GROUP + LANES))
-/* Number t of member k, which has the pair where its rows begin; behind them all is one that has only a pair. */
-#define SLOT(t, k) room[(t) * (GROUP + LANES) + (k) * LANES + l % LANES]
+/* Number t of member k of system v, which has the pair where its rows begin; behind them all is one that has only a pair.
+ * Members that are a power of 2 apart are in different banks. */
+#define APART_BY(k) ((k) * LANES + (k) * LANES / 16)
+#define EACH_KEPT (APART_BY(MEMBERS) + LANES)
+#define ROOM (TILES * LANES * PITCH > KEPT * EACH_KEPT ? TILES * LANES * PITCH : KEPT * EACH_KEPT)
+#define SLOT_OF(t, k, v) room[(t) * EACH_KEPT + APART_BY(k) + (v)]
+#define SLOT(t, k) SLOT_OF(t, k, l % LANES)
 
 /* An equation of the pairs a, b and c of unknowns. */
 typedef struct {
@@ -72,32 +76,34 @@ CLA_INLINE int divide(equation *p)
 }
 
 /* An equation of a and c as numbers t and following of member k, and back, as one of two pairs that are neighbours. */
-CLA_INLINE void keep(int t, int k, int l, equation p, CLA_LOCAL cla_lane *room)
+CLA_INLINE void keep(int t, int k, int v, equation p, CLA_LOCAL cla_lane *room)
 {
-    SLOT(t, k) = p.a0;
-    SLOT(t + 1, k) = p.a1;
-    SLOT(t + 2, k) = p.c0;
-    SLOT(t + 3, k) = p.c1;
-    SLOT(t + 4, k) = p.y;
+    SLOT_OF(t, k, v) = p.a0;
+    SLOT_OF(t + 1, k, v) = p.a1;
+    SLOT_OF(t + 2, k, v) = p.c0;
+    SLOT_OF(t + 3, k, v) = p.c1;
+    SLOT_OF(t + 4, k, v) = p.y;
 }
-CLA_INLINE equation kept_before(int t, int k, int l, CLA_LOCAL const cla_lane *room)
+CLA_INLINE equation kept_before(int t, int k, int v, CLA_LOCAL const cla_lane *room)
 {
     const cla_lane zero = cla_lane_real(0);
-    const equation p = {SLOT(t, k), SLOT(t + 1, k), SLOT(t + 2, k), SLOT(t + 3, k), zero, zero, SLOT(t + 4, k)};
+    const equation p = {SLOT_OF(t, k, v), SLOT_OF(t + 1, k, v), SLOT_OF(t + 2, k, v), SLOT_OF(t + 3, k, v), zero, zero,
+                        SLOT_OF(t + 4, k, v)};
     return p;
 }
-CLA_INLINE equation kept_behind(int t, int k, int l, CLA_LOCAL const cla_lane *room)
+CLA_INLINE equation kept_behind(int t, int k, int v, CLA_LOCAL const cla_lane *room)
 {
     const cla_lane zero = cla_lane_real(0);
-    const equation p = {zero, zero, SLOT(t, k), SLOT(t + 1, k), SLOT(t + 2, k), SLOT(t + 3, k), SLOT(t + 4, k)};
+    const equation p = {zero, zero, SLOT_OF(t, k, v), SLOT_OF(t + 1, k, v), SLOT_OF(t + 2, k, v), SLOT_OF(t + 3, k, v),
+                        SLOT_OF(t + 4, k, v)};
     return p;
 }
 
-/* Member k eliminates the pair where its rows begin, from equations of those before, since `before`, and of its own. */
-CLA_INLINE int join(int before, int k, int l, CLA_LOCAL cla_lane *room)
+/* Eliminate the pair where the rows of member k begin, from equations of those before, since `before`, and of its own. */
+CLA_INLINE int join(int before, int k, int v, CLA_LOCAL cla_lane *room)
 {
-    equation p = kept_before(0, before, l, room), q = kept_before(5, before, l, room);
-    equation r = kept_behind(0, k, l, room), s = kept_behind(5, k, l, room);
+    equation p = kept_before(0, before, v, room), q = kept_before(5, before, v, room);
+    equation r = kept_behind(0, k, v, room), s = kept_behind(5, k, v, room);
     order(&p, &q);
     order(&p, &r);
     order(&p, &s);
@@ -108,49 +114,48 @@ CLA_INLINE int join(int before, int k, int l, CLA_LOCAL cla_lane *room)
     order(&q, &r);
     order(&q, &s);
     singular |= divide(&q);
-    keep(0, before, l, without(r, q), room);
-    keep(5, before, l, without(s, q), room);
-    keep(0, k, l, p, room);
-    keep(5, k, l, q, room);
-    SLOT(10, k) = p.b1;
+    keep(0, before, v, without(r, q), room);
+    keep(5, before, v, without(s, q), room);
+    keep(0, k, v, p, room);
+    keep(5, k, v, q, room);
+    SLOT_OF(10, k, v) = p.b1;
     return singular;
 }
 
-/* The pair where its rows begin, by those of members `before` and `behind`. */
-CLA_INLINE void part(int before, int k, int behind, int l, CLA_LOCAL cla_lane *room)
+/* The pair where the rows of member k begin, by those of members `before` and `behind`. */
+CLA_INLINE void part(int before, int k, int behind, int v, CLA_LOCAL cla_lane *room)
 {
     cla_lane x[2];
     CLA_UNROLL for (int i = 0; i < 2; i++) {
-        x[i] = cla_lane_fnma(SLOT(5 * i, k), SLOT(0, before), SLOT(5 * i + 4, k));
-        x[i] = cla_lane_fnma(SLOT(5 * i + 1, k), SLOT(1, before), x[i]);
-        x[i] = cla_lane_fnma(SLOT(5 * i + 2, k), SLOT(0, behind), x[i]);
-        x[i] = cla_lane_fnma(SLOT(5 * i + 3, k), SLOT(1, behind), x[i]);
+        x[i] = cla_lane_fnma(SLOT_OF(5 * i, k, v), SLOT_OF(0, before, v), SLOT_OF(5 * i + 4, k, v));
+        x[i] = cla_lane_fnma(SLOT_OF(5 * i + 1, k, v), SLOT_OF(1, before, v), x[i]);
+        x[i] = cla_lane_fnma(SLOT_OF(5 * i + 2, k, v), SLOT_OF(0, behind, v), x[i]);
+        x[i] = cla_lane_fnma(SLOT_OF(5 * i + 3, k, v), SLOT_OF(1, behind, v), x[i]);
     }
-    SLOT(0, k) = cla_lane_fnma(SLOT(10, k), x[1], x[0]);
-    SLOT(1, k) = x[1];
+    SLOT_OF(0, k, v) = cla_lane_fnma(SLOT_OF(10, k, v), x[1], x[0]);
+    SLOT_OF(1, k, v) = x[1];
 }
 
 /* From equations of all members those of the whole team, which its first member has then, and back: from the pairs where
- * the team begins and ends all others. */
-CLA_INLINE int join_all(int l, CLA_LOCAL cla_lane *room)
+ * the team begins and ends all others. The first work-items do it, whichever member that is of.
+ * `flags` notes of which systems a pivot was zero. */
+CLA_INLINE void join_all(int l, CLA_LOCAL cla_lane *room, CLA_LOCAL int *flags)
 {
-    const int k = member_of(l);
-    int singular = 0;
     for (int step = 1; step < MEMBERS; step *= 2) {
+        const int k = step * (2 * (l / LANES) + 1), v = l % LANES;
         MEET
-        if (k % (2 * step) == step) singular |= join(k - step, k, l, room);
+        if (k < MEMBERS && join(k - step, k, v, room)) flags[v] = 1;
     }
     MEET
-    return singular;
 }
 CLA_INLINE void part_all(int l, CLA_LOCAL cla_lane *room)
 {
-    const int k = member_of(l);
     int step = 1;
     while (step < MEMBERS) step *= 2;
     for (step /= 2; step; step /= 2) {
+        const int k = step * (2 * (l / LANES) + 1), v = l % LANES;
         MEET
-        if (k % (2 * step) == step) part(k - step, k, min(k + step, MEMBERS), l, room);
+        if (k < MEMBERS) part(k - step, k, min(k + step, MEMBERS), v, room);
     }
     MEET
 }
@@ -189,8 +194,8 @@ CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, cla
     CLA_UNROLL1(DEEP, ELIMINATE)
     const equation first = {p.a0, p.a1, zero, zero, p.b0, p.b1, p.y}, second = {q.a0, q.a1, zero, zero, q.b0, q.b1, q.y};
     MEET
-    keep(0, member_of(l), l, first, room);
-    keep(5, member_of(l), l, second, room);
+    keep(0, member_of(l), l % LANES, first, room);
+    keep(5, member_of(l), l % LANES, second, room);
     return singular;
 }
 
@@ -267,19 +272,16 @@ __kernel CLA_GROUP_OF(GROUP) void both_pivoted(long nsys, long size, long inner,
     MEET
     for (long j = 0; j < columns; j++) {
         read_rows(n, 0, l, A, B, C, place, low, diag, up);
-        READ_RIGHT(0, j)
-        share(ALONG_A, l, low, room);
-        share(ALONG_A, l, diag, room);
-        share(ALONG_A, l, up, room);
-        share(ALONG_B, l, y, room);
+        read_right(n, 0, j, l, R, place, y);
+        share_all(l, low, diag, up, y, room);
         singular |= eliminate(l, low, diag, up, left, y, room);
-        singular |= join_all(l, room);
+        join_all(l, room, flags);
         if (member_of(l) == 0) singular |= finish(l, room);
         part_all(l, room);
         substitute(l, low, diag, up, left, y, room);
-        WRITE_SOLUTION(0, j)
+        write_solution(n, 0, j, l, nsys - FIRST, X, place, y, room);
     }
-    if (singular) atomic_max(flags + l % LANES, 1);
+    if (singular) flags[l % LANES] = 1;
     MEET
     if (l < LANES) info[FIRST + l] = flags[l] ? first_zero(n, l, A, B, C, place) : 0;
 }
@@ -311,15 +313,12 @@ expand_pivoted(
     FIND_VECTORS
     MEET
     read_rows(n, first, l, A, B, C, place, low, diag, up);
-    READ_RIGHT(first, column)
-    share(ALONG_A, l, low, room);
-    share(ALONG_A, l, diag, room);
-    share(ALONG_A, l, up, room);
-    share(ALONG_B, l, y, room);
+    read_right(n, first, column, l, R, place, y);
+    share_all(l, low, diag, up, y, room);
     int singular = eliminate(l, low, diag, up, left, y, room);
-    singular |= join_all(l, room);
+    join_all(l, room, flags);
 #ifdef REDUCE_PIVOTED
-    if (singular) atomic_max(flags + l % LANES, 1);
+    if (singular) flags[l % LANES] = 1;
     MEET
     if (l < LANES) {
         for (int t = 0; t < KEPT - 1; t++) END(t, own) = SLOT(t, 0);
@@ -333,7 +332,7 @@ expand_pivoted(
         }
     part_all(l, room);
     substitute(l, low, diag, up, left, y, room);
-    WRITE_SOLUTION(first, column)
+    write_solution(n, first, column, l, nsys - FIRST, X, place, y, room);
 #endif
 }
 #endif
@@ -356,10 +355,10 @@ __kernel CLA_GROUP_OF(GROUP) void join_pivoted(long nsys, long size, long inner,
     if (exists) singular = !cla_lane_is_zero(END(KEPT - 1, k));
     for (int t = 0; t < KEPT - 1; t++) /* where there is nothing, rows are those of the identity */
         SLOT(t, k) = exists ? END(t, k) : cla_lane_real(t == 1 || t == 7);
-    singular |= join_all(l, room);
+    join_all(l, room, flags);
     if (k == 0) singular |= finish(l, room);
     part_all(l, room);
-    if (singular) atomic_max(flags + l % LANES, 1);
+    if (singular) flags[l % LANES] = 1;
     MEET
     for (int t = 0; t < 2; t++) { /* the pairs */
         if (k < count) END(t, k) = SLOT(t, k);

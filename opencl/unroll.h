@@ -19,11 +19,14 @@
 #define CLA_ROLLED _Pragma("unroll 1")
 
 /* What was read of memory before counts for nothing behind this, in the eyes of NVIDIA's compiler, which takes long to
- * compare thousands of loads with each other. No instruction comes of it. */
+ * compare thousands of loads with each other. No instruction comes of it. Nor does one of CLA_FOUND: behind it a pointer is
+ * what it is, and not found anew in each branch that follows it. */
 #if defined(__CUDACC__) || defined(__NV_CL_C_VERSION)
 #define CLA_FORGET asm volatile("" ::: "memory");
+#define CLA_FOUND(p) asm volatile("" : "+l"(p));
 #else
 #define CLA_FORGET
+#define CLA_FOUND(p)
 #endif
 
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))

@@ -111,7 +111,7 @@ VARIANTS = [  # of what is no routine's
     *(("minors_bands.cl", {"BOTH_MINORS": 1, "SOURCE": kind, "COLUMNS": 1 + kind // 3}) for kind in (0, 1, 3)),
     *(("parted_bands.cl", {f"{what}_PARTED": 1, "SOURCE": 3, "MEMBERS": 3, "DEEP": 2, "ALONG_X": 1})
       for what in ("FACTOR", "SOLVE", "BOTH")),
-    *(("pivoted_bands.cl", {f"{what}_PIVOTED": 1, "SOURCE": 1 - own, "MEMBERS": 12, "DEEP": 3, "SPREAD": 1 + 3 * own,
+    *(("pivoted_bands.cl", {f"{what}_PIVOTED": 1, "SOURCE": 1 - own, "MEMBERS": 12, "DEEP": 4, "SPREAD": 1 + 3 * own,
                             "ALONG_X": own})
       for what in ("BOTH", "REDUCE", "JOIN", "EXPAND") for own in range(2)),
     *(("stored.cl", {"CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),

@@ -467,7 +467,7 @@ def test_teams_that_swap_rows_on_devices(queue, char, parts, monkeypatch):
     monkeypatch.setattr(gpu_bands, "LONG", 0)
     if parts:
         monkeypatch.setattr(gpu_bands, "MOST", 8)
-        monkeypatch.setattr(gpu_bands, "TOGETHER", 3)
+        monkeypatch.setattr(gpu_bands, "TOGETHER", 4)
     rng, n = np.random.default_rng(12), 37
     lower, diag, upper, b = (random(rng, (19, k), char) for k in (n - 1, n, n - 1, n))
     diag[1] = 0  # of which each pivot needs an interchange but the last, which is zero

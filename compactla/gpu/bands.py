@@ -1,9 +1,9 @@
 """How a device factors systems with band matrices and solves with them.
 
 A team of work-items shares each of those of `parted_bands.cl` and `pivoted_bands.cl`: tridiagonal ones that fit into
-the registers of a team, or with row interchanges of several. All others have one work-item for each system, of
-`bands.cl`, which is faster where there are enough systems to keep a device busy, or of `minors_bands.cl`, for which
-they have to be neighbours in memory and to fit into local memory.
+the registers of a team, or with row interchanges of several. All others have one work-item for each system: of
+`minors_bands.cl` where they are neighbours in memory, real and short, else of `bands.cl`, which is faster for long ones
+and several right-hand sides, too, where there are enough systems to keep a device busy.
 """
 
 import functools
@@ -33,18 +33,20 @@ FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most
 TURNS = 1  # rows of a tile on a CPU, where nothing is gained by more, which take long to compile
 RESIDENT = 16  # packs that a compute unit works on at a time
-BESIDE = 8  # rows that are on their way, and worked on, at a time where all of a system is in local memory
+SIDE_BY_SIDE = {4: 8, 8: 6}  # packs of minors_bands.cl of a compute unit at a time, by bytes of a number
+CACHED = 32 << 20  # bytes of their work space that stay in a cache
+BESIDE = 8  # rows of minors_bands.cl that are on their way, and worked on, at a time
 LOCAL_OF_ALL, LOCAL_OF_NONE = 228 * 1024, 1024  # bytes of local memory of a compute unit; what a group has besides
-LEAST_PACKS = 3  # in local memory of a compute unit
 DEEP = 64  # bytes of a vector that a member of a team has
 NEIGHBOURS = 64  # bytes that are read of neighbouring systems at least
-GROUP = 128  # work-items of a work-group with teams, about
+GROUP, SYSTEMS = 128, 8  # work-items of a work-group with teams, about, and systems if these are not neighbours
 LONG = 512  # bytes of a vector with which teams factor and solve at once, too: with shorter ones that is slower
-FEW_PACKS = 3  # for each compute unit, with more of which that is slower too
+FEW_PACKS = 3  # for each compute unit, up to which teams are faster
+SHORT = 128  # work-items of a team up to which it is faster for more systems, too, with one real right-hand side each
 MOST = 512  # work-items of a team: they share registers
-SWAPPING = 128  # work-items of a team that swaps rows; of longer systems several teams have parts
+SWAPPING = 4096  # bytes of one number of each work-item of a group that swaps rows, which has local memory for eleven
 TOGETHER = 32  # work-items of a team that has a part
-REGISTERS, EACH = 65536, 168  # of an NVIDIA GPU's compute unit, and what a work-item may have of them
+REGISTERS, EACH = 65536, 128  # of an NVIDIA GPU's compute unit, and what a work-item may have of them
 LEFT = 11  # numbers for each part, of pivoted_bands.cl
 
 
@@ -175,27 +177,36 @@ class BandLaunch:
         code = kernel(self.queue, "bands.cl", name, self.dtype, self.V, args, **{name.upper(): 1}, **macros)
         enqueue(self.queue, launch, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
 
-    def local(self, places):
-        """Bytes of local memory that a pack of `minors_bands.cl` takes; 0 if these arrays are not for it."""
+    def minors(self, places):
+        """Groups of `minors_bands.cl`, and rows that local memory has of each system, and that it has not.
+
+        None where it is not for these arrays, or a cache has no room for those rows.
+        """
         form, device, item = self.form, self.queue.device, self.dtype.itemsize
         fits = form.kl == form.ku == 1 and not form.pivoting and self.dtype.kind == "f" and not is_cpu(device)
         if not fits or self.n * item < LONG or not all(place.along for place in places):
-            return 0
-        local = -(-self.n // BESIDE) * BESIDE * (1 + self.columns) * self.V * item
-        most = min(local_room(device, True), LOCAL_OF_ALL // LEAST_PACKS - LOCAL_OF_NONE)
-        return local if local <= most else 0
+            return None
+        packs = SIDE_BY_SIDE[item]
+        local = min(local_room(device, True), LOCAL_OF_ALL // packs - LOCAL_OF_NONE)
+        row = (1 + self.columns) * self.V * item
+        here, groups = local // (row * BESIDE) * BESIDE, min(self.npack, packs * device.max_compute_units)
+        rest = max(-(-self.n // BESIDE) * BESIDE - here, 0)
+        return (groups, here, rest) if groups * rest * row <= CACHED else None
 
-    def run_minors(self, places, values, local, launch):
+    def run_minors(self, places, values, shape, room, launch):
         """Launch the kernel of `minors_bands.cl`."""
+        groups, here, rest = shape
         macros = {"BOTH_MINORS": 1, "KL": 1, "KU": 1, "SOURCE": source(self.form), "COLUMNS": self.columns}
-        macros |= {"TURNS": BESIDE, "ROWS": -(-self.n // BESIDE) * BESIDE}
+        macros |= {"TURNS": BESIDE, "HERE": here}
+        local = here * (1 + self.columns) * self.V * self.dtype.itemsize
         if local > LOCAL_BYTES:
             macros["CLA_ROOM"] = local
-        arrays, values = flatten(values)
+        work = room.array((max(groups * self.V * rest * (1 + self.columns), 1),))
+        arrays, values = flatten((*values, work))
         args = [self.nsys, self.n, *values]
         code = kernel(self.queue, "minors_bands.cl", "both_minors", self.dtype, self.V, args, **macros)
         arrays = [*(place.array for place in places), *arrays]
-        enqueue(self.queue, launch, code, (self.npack * self.V, 1), (self.V, 1), arrays, args)
+        enqueue(self.queue, launch, code, (groups * self.V, 1), (self.V, 1), arrays, args)
 
     @property
     def most(self):
@@ -207,7 +218,12 @@ class BandLaunch:
     def members(self):
         """Work-items that share a system, 0 if one has it alone: so many that they hold it, which n decides."""
         members = team(-(-self.n * self.dtype.itemsize // DEEP))
-        return members if members <= min(self.most, SWAPPING if self.form.pivoting else MOST) else 0
+        return members if members <= min(self.most, self.swapping) else 0
+
+    @property
+    def swapping(self):
+        """Work-items of a group at most."""
+        return SWAPPING // self.dtype.itemsize if self.form.pivoting else MOST
 
     @property
     def parts(self):
@@ -218,10 +234,10 @@ class BandLaunch:
     def run_parted(self, name, places, values, launch, near, members=0, parts=1, **macros):
         """Launch a kernel with teams likewise; `near` says whether neighbouring systems are read."""
         members, item = members or self.members, REAL[self.dtype.char].itemsize
-        wanted = max(GROUP // members, NEIGHBOURS // item if near else 1)
-        lanes = 1 << min(wanted, max(MOST // members, 1), self.V).bit_length() - 1
+        wanted = max(min(GROUP // members, SYSTEMS), NEIGHBOURS // item if near else 1)
+        lanes = 1 << min(wanted, max(min(MOST, self.swapping) // members, 1), self.V).bit_length() - 1
         macros |= {"KL": 1, "KU": 1, "SOURCE": source(self.form), "LANES": lanes, "MEMBERS": members}
-        macros |= {"DEEP": DEEP // self.dtype.itemsize, name.upper(): 1}
+        macros |= {"DEEP": DEEP // self.dtype.itemsize, name.upper(): 1, "DENSE": int(self.is_dense(places))}
         file = "pivoted_bands.cl" if self.form.pivoting else "parted_bands.cl"
         if self.form.pivoting and not members % max(WARP // lanes, 1):
             macros["SPREAD"] = max(WARP // lanes, 1)
@@ -231,6 +247,10 @@ class BandLaunch:
         code = kernel(self.queue, file, name, self.dtype, self.V, args, **macros)
         group, arrays = lanes * members, [*(place.array for place in places), *arrays]
         enqueue(self.queue, launch, code, (-(-self.nsys // lanes) * group, parts), (group, 1), arrays, args)
+
+    def is_dense(self, places):
+        """Whether unknowns that are neighbours in memory have nothing between them."""
+        return all(place.along or place.rs == (2 if self.dtype.kind == "c" else 1) for place in places)
 
     def run_in_parts(self, places, inner, told, info, room, launch, near, **along):
         """Solve with several teams for each system: what is left of their rows, where these begin, then all."""
@@ -313,7 +333,10 @@ def both(
     told = [*itertools.chain(*(place.arguments for place in places))]
     along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
     few = run.npack < FEW_PACKS * B.queue.device.max_compute_units
-    if run.members and few and n * X.dtype.itemsize >= LONG:
+    minors = run.minors(places)
+    short = run.columns == 1 and X.dtype.kind == "f" and run.members <= SHORT and minors is None
+    teams = few or (short and (form.pivoting or not along["ALONG_A"]))
+    if run.members and teams and n * X.dtype.itemsize >= LONG:
         near, values = any(along.values()), (inner, run.columns, *told, info)
         name = "both_pivoted" if form.pivoting else "both_parted"
         run.run_parted(name, places, values, launch, near, **along)
@@ -321,8 +344,8 @@ def both(
     if run.parts and few and not run.members:
         run.run_in_parts(places, inner, told, info, room, launch, any(along.values()), **along)
         return info
-    if local := run.local(places):
-        run.run_minors(places, (inner, *told, info), local, launch)
+    if minors is not None:
+        run.run_minors(places, (inner, *told, info), minors, room, launch)
         return info
     groups = run.packs_at_a_time()
     work = room.array((groups * run.V * n * (form.reach + run.columns),))
