@@ -249,16 +249,18 @@ class Pack(Arithmetic, Made):
         return self._around(data, start, m, n, dtype, is_complex)
 
     def around(self, data: Array) -> "Pack":
-        """Matrices of these sizes and this type in other memory, a contiguous array like that of these."""
+        """Matrices of these sizes and this type in other memory, an array like that of these."""
         start = address(data) if self.queue is None else data.offset // data.dtype.itemsize
-        return self._around(data, start, self.m, self.n, self.dtype, self.is_complex)
+        view = self.view
+        return self._around(data, start, self.m, self.n, self.dtype, self.is_complex, (view.ps, view.rs, view.cs))
 
-    def _around(self, data, start, m, n, dtype, is_complex):
+    def _around(self, data, start, m, n, dtype, is_complex, strides=None):
         P = Pack.__new__(Pack)  # there is nothing to check
         V = self.vlen
         column = 2 * V if is_complex else V
+        strides = strides or (m * n * column, n * column, column)
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, is_complex, self.queue
-        P.view = View(data, start, self.view.npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
+        P.view = View(data, start, self.view.npack, m, n, *strides, V, dtype, self.queue)
         P._T, P._real, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
         return P
 

@@ -172,17 +172,26 @@ class Result:
     ----------
     made : list of (tuple of int, dtype)
         Shapes and types of the new arrays in it.
+    inside : set of int
+        Numbers of those that are in objects around them alone.
     room : list of int
         Bytes of all other new arrays.
     around : function
         The array that an object in the result is around, and what makes such an object; None of other objects.
+    within : function
+        Makes views of arrays inside such objects, as `view` of others.
     build : function
         Makes what the call returns, of the arguments and the new arrays; None if that is more than can be made again.
     """
 
-    def __init__(self, notes: Notes, view: Callable, found: Any, around: Callable = lambda x: None) -> None:
-        self._notes, self._view, self._around = notes, view, around
+    def __init__(
+        self, notes: Notes, view: Callable, found: Any, around: Callable = lambda x: None,
+        within: Callable | None = None,
+    ) -> None:  # fmt: skip
+        self._notes, self._view, self._around, self._within = notes, view, around, within or view
         self.made: list[tuple] = []
+        self.inside: set[int] = set()
+        self._alone: set[int] = set()
         self.room: list[int] = []
         self._next = 0
         for origin in notes.origins.values():
@@ -193,6 +202,9 @@ class Result:
             self.build = self._built(found)
         except TypeError:
             self.build = None
+        if self.inside & self._alone:
+            self.build = None
+        if self.build is None:
             return
         for origin in notes.origins.values():
             if origin.number is None and not origin.kept:
@@ -212,8 +224,17 @@ class Result:
             return lambda arrays: make([part(arrays) for part in parts])
         if (inner := self._around(x)) is not None:
             x, make = inner
-            array = self._built(x)
-            return array if self._notes.origin(x).given is not None else lambda arrays: make(array(arrays))
+            array, number = self._array(x, self._within), self._notes.origin(x).number
+            if self._notes.origin(x).given is not None:
+                return array
+            self.inside.add(number)
+            return lambda arrays: make(array(arrays))
+        array = self._array(x, self._view)
+        self._alone.add(self._notes.origin(x).number)
+        return array
+
+    def _array(self, x, view):
+        """What finds an array of the result among those of a call."""
         origin = self._notes.origin(x)
         if origin is None or origin.kept or (origin.given is not None and x is not origin.array):
             raise TypeError
@@ -229,5 +250,5 @@ class Result:
             self.made.append((like.shape, like.dtype))
         if whole:
             return operator.itemgetter(origin.number)
-        number, view = origin.number, self._view(x.shape, x.strides, x.dtype, offset)
-        return lambda arrays: view(arrays[number])
+        number, seen = origin.number, view(x.shape, x.strides, x.dtype, offset)
+        return lambda arrays: seen(arrays[number])

@@ -1,5 +1,6 @@
 """Calls with arrays in CUDA memory that are made again."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,7 @@ class CudaArrays(Arrays):
         return x
 
     def around(self, x: Any) -> Any:
-        return around(x, self._adopted)
-
-    def _adopted(self, x, queue, shape, dtype):
-        return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
+        return around(x, adopted)
 
     def known(self, x: Any) -> Any:
         return repeated_calls(self.library.queue(self.library.index(x)))
@@ -75,17 +73,25 @@ class CudaArrays(Arrays):
         return of_kind(found, a)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        given, result = notes.given, Result(notes, self.library.viewer, found, self.around)
+        given, result = notes.given, Result(notes, self.library.viewer, found, self.around, viewer)
         queue = given[0].queue
         if result.build is None or sum(result.room) > ROOM or any(a.queue is not queue for a in given):
             return None
-        new = [self.library.maker(*like) for like in result.made]
-        begins = np.cumsum([0, *(-(-size // APART) * APART for size in result.room)]).tolist()
+        new: list[tuple[Any, int]] = []
+        begins = [0]
+        for number, like in enumerate(result.made, len(given)):
+            if number in result.inside:
+                new.append((None, begins[-1]))
+                begins.append(begins[-1] + spaced(math.prod(like[0]) * like[1].itemsize))
+            else:
+                new.append((self.library.maker(*like), 0))
+        block = self.library.maker((begins[-1],), BYTE) if result.inside else None
+        begins = np.cumsum([0, *map(spaced, result.room)]).tolist()
         space = self.library.maker((begins.pop(),), BYTE) if result.room else None
         near = notes.near(targets)
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
-        build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
+        build, flag, launch, anchor = result.build, notes.flag, driver.launch, self.anchor
 
         def again(arrays, starts):
             for target, other, low, high in near:
@@ -93,10 +99,18 @@ class CudaArrays(Arrays):
                     return AGAIN
             try:
                 first = anchor(arrays[0])
-                for make in new:
-                    x = make(first)
-                    arrays.append(x)
-                    starts.append(address(x))
+                if block is not None:
+                    all_packs = block(first)
+                    start_of_packs = address(all_packs)
+                for make, apart in new:
+                    if make is None:
+                        start = start_of_packs + apart
+                        arrays.append((all_packs, start))
+                        starts.append(start)
+                    else:
+                        x = make(first)
+                        arrays.append(x)
+                        starts.append(address(x))
                 if space is not None:
                     room = space(first)  # which has to be there until the last launch
                     begin = address(room)
@@ -108,12 +122,28 @@ class CudaArrays(Arrays):
                 words = step.words
                 for place, number, shift, apart in step.moves:
                     words[place] = (starts[number] >> shift) + apart
-                start(index, step.function, step.grid, step.group, current, step.parameters, step.room)
+                launch(index, step.function, step.grid, step.group, current, step.parameters, step.room)
             if flag is not None and flag.is_set():
                 return AGAIN
             return build(arrays)
 
         return again
+
+
+def adopted(part, queue, shape, dtype, strides):
+    """An array of a pack in memory that several share, from where it begins there."""
+    memory, start = part
+    return Array(queue, shape, dtype, strides=strides, data=Memory(0, memory), offset=start)
+
+
+def viewer(shape, strides, dtype, offset):
+    """A function that finds what begins so many bytes behind."""
+    return lambda part: (part[0], part[1] + offset)
+
+
+def spaced(size):
+    """Bytes for so many, such that others can follow."""
+    return -(-size // APART) * APART
 
 
 class CudaPacks(CudaArrays):
