@@ -98,8 +98,12 @@ class Notes:
     refused : bool
         Whether it does more than can be made again.
     failed : bool
-        Whether the flag was set: other arrays may do better.
+        Whether the flag was set, or there were such matrices otherwise: other arrays may do better.
+    borrowed : tuple or None
+        What computed in place of launches, a function of arrays of a library, the arrays that it read, and its results.
     """
+
+    borrowed: tuple[Callable, list, list] | None = None
 
     def __init__(self) -> None:
         self.origins: dict[int, Origin] = {}
@@ -126,6 +130,13 @@ class Notes:
         lost = any(type(x) is int and x > FAR for x in values)
         self.refused |= lost or None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
+
+    def borrow(self, found: Callable, read: list, results: list, failed: bool) -> None:
+        """Note what a library computed, and whether there were matrices without a result."""
+        self.refused |= self.borrowed is not None or bool(self.launches)
+        self.borrowed, self.failed = (found, read, results), failed
+        for x in results:
+            self.note(x)
 
     def wait(self, flag: Any, is_set: bool) -> None:
         """Note that a flag was waited for."""
@@ -244,6 +255,8 @@ class Result:
         if x.dtype != origin.array.dtype:
             raise TypeError
         whole = is_new and offset == 0 and x.flags.c_contiguous and x.nbytes == origin.array.nbytes
+        if self._notes.borrowed is not None:  # whose arrays have shapes of their own
+            whole = whole and x.shape == origin.array.shape
         if is_new:
             self._number(origin)
             like = x if whole else origin.array

@@ -1,6 +1,7 @@
 """Calls with arrays in CUDA memory that are made again."""
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from compactla.layout import Pack
 from compactla.repeats.packs import around, of_kind
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
+SHARE = 4  # part of the memory of packs that work space beside them has at most; it lasts as they do
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved
 BYTE = np.dtype(np.uint8)
 WORD = 8  # bytes of addresses and integers among arguments
@@ -75,19 +77,23 @@ class CudaArrays(Arrays):
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
         given, result = notes.given, Result(notes, self.library.viewer, found, self.around, viewer)
         queue = given[0].queue
+        if notes.borrowed is not None:
+            return self._borrowed(notes, result) if result.build is not None and not notes.launches else None
         if result.build is None or sum(result.room) > ROOM or any(a.queue is not queue for a in given):
             return None
         new: list[tuple[Any, int]] = []
-        begins = [0]
+        inside = 0  # bytes of packs, which share memory
         for number, like in enumerate(result.made, len(given)):
             if number in result.inside:
-                new.append((None, begins[-1]))
-                begins.append(begins[-1] + spaced(math.prod(like[0]) * like[1].itemsize))
+                new.append((None, inside))
+                inside += spaced(math.prod(like[0]) * like[1].itemsize)
             else:
                 new.append((self.library.maker(*like), 0))
-        block = self.library.maker((begins[-1],), BYTE) if result.inside else None
         begins = np.cumsum([0, *map(spaced, result.room)]).tolist()
-        space = self.library.maker((begins.pop(),), BYTE) if result.room else None
+        room = begins.pop()
+        joined = room if SHARE * room <= inside else 0  # is beside the packs
+        block = self.library.maker((inside + joined,), BYTE) if result.inside else None
+        space = self.library.maker((room,), BYTE) if room > joined else None
         near = notes.near(targets)
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
@@ -100,20 +106,19 @@ class CudaArrays(Arrays):
             try:
                 first = anchor(arrays[0])
                 if block is not None:
-                    all_packs = block(first)
-                    start_of_packs = address(all_packs)
+                    packs = block(first)
+                    start = address(packs)
                 for make, apart in new:
                     if make is None:
-                        start = start_of_packs + apart
-                        arrays.append((all_packs, start))
-                        starts.append(start)
+                        arrays.append((packs, start + apart))
+                        starts.append(start + apart)
                     else:
                         x = make(first)
                         arrays.append(x)
                         starts.append(address(x))
-                if space is not None:
-                    room = space(first)  # which has to be there until the last launch
-                    begin = address(room)
+                if room:
+                    own = space and space(first)  # which has to be there until the last launch
+                    begin = start + inside if own is None else address(own)
                     starts += [begin + apart for apart in begins]
             except (MemoryError, RuntimeError):  # are told of in the words of an ordinary call
                 return AGAIN
@@ -128,6 +133,40 @@ class CudaArrays(Arrays):
             return build(arrays)
 
         return again
+
+    def _borrowed(self, notes, result):
+        """A function that makes a call again that a library computes."""
+        found, read, results = notes.borrowed
+        readers = [self._reader(notes, x) for x in read]
+        if None in readers:
+            return None
+        build, numbers = result.build, [notes.origin(x).number for x in results]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+
+        def again(arrays, starts):
+            try:
+                made, failed = found([reader(arrays) for reader in readers])
+            except (MemoryError, RuntimeError, np.linalg.LinAlgError):
+                return AGAIN
+            if failed is not None:
+                return AGAIN
+            arrays += [made[k] for k in order]
+            return build(arrays)
+
+        return again
+
+    def _reader(self, notes, x):
+        """What finds an array among those of a call that it is given; None of others."""
+        origin = notes.origin(x)
+        if origin is None or (origin.given is None and not origin.kept):
+            return None
+        if origin.kept:
+            theirs = self.library.give(x)
+            return lambda arrays: theirs
+        if x is origin.array:
+            return operator.itemgetter(origin.given)
+        view = self.library.viewer(x.shape, x.strides, x.dtype, int(x.offset) - origin.start)
+        return lambda arrays: view(arrays[origin.given])
 
 
 def adopted(part, queue, shape, dtype, strides):
