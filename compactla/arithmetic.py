@@ -4,11 +4,11 @@ import functools
 import importlib
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.calls.recording import repeats
 from compactla.checks import check_written
 from compactla.overlap import meet, share_memory
@@ -232,7 +232,10 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     @repeats()
     def copy(self) -> Self:
         """A copy of the batch where it lives, in memory without gaps."""
-        return copied(self, self.beside(self.m, self.n))
+        if self.queue is None or self.nm % self.vlen:
+            return copied(self, self.beside(self.m, self.n))
+        a, kind = self.view.buffer, cast(Any, type(self))
+        return kind(device_module("linalg.arrays").spread(a, a.shape, a.strides, a.dtype), self.nm)
 
 
 def integer(index) -> int | None:

@@ -249,14 +249,15 @@ class Pack(Arithmetic, Made):
         return self._around(data, start, m, n, dtype)
 
     def around(self, data: Array) -> "Pack":
-        """Matrices of these sizes and this type in other memory, a contiguous array like that of these."""
+        """Matrices of these sizes and this type in other memory, an array like that of these."""
         start = address(data) if self.queue is None else data.offset // data.dtype.itemsize
-        return self._around(data, start, self.m, self.n, self.dtype)
+        view = self.view
+        return self._around(data, start, self.m, self.n, self.dtype, (view.ps, view.rs, view.cs))
 
-    def _around(self, data, start, m, n, dtype):
+    def _around(self, data, start, m, n, dtype, strides=None):
         V = self.vlen
         column = 2 * V if dtype.kind == "c" else V
-        strides = m * n * column, n * column, column
+        strides = strides or (m * n * column, n * column, column)
         view = View(data, start, self.view.npack, m, n, *strides, V, dtype, self.queue)
         return Pack.of_view(view, self.nm, self.kind[3])
 

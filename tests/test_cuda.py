@@ -249,6 +249,16 @@ def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, 
     assert live() == before
 
 
+def test_transposed_packs_that_are_made_again(library, there, rng):
+    for _ in range(4):
+        a = rng.standard_normal((40, 3, 2))
+        U, s, Vh, _ = cla.gesvd(cla.pack(there(a)))
+        u, w, vh = map(library.numpy, (U.unpack(), s, Vh.unpack()))
+        np.testing.assert_allclose(u * w[:, None] @ vh, a, atol=1e-12)
+        assert U.data.shape == (-(-40 // U.vlen), 3, 2, U.vlen)
+        np.testing.assert_array_equal(np.moveaxis(library.numpy(U.data), 3, 1).reshape(-1, 3, 2)[:40], u)
+
+
 def test_what_differs_between_calls(library, there, stacks):
     """Arrays may begin anywhere, be the same ones, or come with other options; failures are told of as ever."""
     a, b = stacks

@@ -98,8 +98,12 @@ class Notes:
     refused : bool
         Whether it does more than can be made again.
     failed : bool
-        Whether the flag was set: other arrays may do better.
+        Whether the flag was set, or there were such matrices otherwise: other arrays may do better.
+    borrowed : tuple or None
+        What computed in place of launches, a function of arrays of a library, the arrays that it read, and its results.
     """
+
+    borrowed: tuple[Callable, list, list] | None = None
 
     def __init__(self) -> None:
         self.origins: dict[int, Origin] = {}
@@ -126,6 +130,13 @@ class Notes:
         lost = any(type(x) is int and x > FAR for x in values)
         self.refused |= lost or None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
+
+    def borrow(self, found: Callable, read: list, results: list, failed: bool) -> None:
+        """Note what a library computed, and whether there were matrices without a result."""
+        self.refused |= self.borrowed is not None or bool(self.launches)
+        self.borrowed, self.failed = (found, read, results), failed
+        for x in results:
+            self.note(x)
 
     def wait(self, flag: Any, is_set: bool) -> None:
         """Note that a flag was waited for."""
@@ -172,17 +183,26 @@ class Result:
     ----------
     made : list of (tuple of int, dtype)
         Shapes and types of the new arrays in it.
+    inside : set of int
+        Numbers of those that are in objects around them alone.
     room : list of int
         Bytes of all other new arrays.
     around : function
         The array that an object in the result is around, and what makes such an object; None of other objects.
+    within : function
+        Makes views of arrays inside such objects, as `view` of others.
     build : function
         Makes what the call returns, of the arguments and the new arrays; None if that is more than can be made again.
     """
 
-    def __init__(self, notes: Notes, view: Callable, found: Any, around: Callable = lambda x: None) -> None:
-        self._notes, self._view, self._around = notes, view, around
+    def __init__(
+        self, notes: Notes, view: Callable, found: Any, around: Callable = lambda x: None,
+        within: Callable | None = None,
+    ) -> None:  # fmt: skip
+        self._notes, self._view, self._around, self._within = notes, view, around, within or view
         self.made: list[tuple] = []
+        self.inside: set[int] = set()
+        self._alone: set[int] = set()
         self.room: list[int] = []
         self._next = 0
         for origin in notes.origins.values():
@@ -193,6 +213,9 @@ class Result:
             self.build = self._built(found)
         except TypeError:
             self.build = None
+        if self.inside & self._alone:
+            self.build = None
+        if self.build is None:
             return
         for origin in notes.origins.values():
             if origin.number is None and not origin.kept:
@@ -212,8 +235,17 @@ class Result:
             return lambda arrays: make([part(arrays) for part in parts])
         if (inner := self._around(x)) is not None:
             x, make = inner
-            array = self._built(x)
-            return array if self._notes.origin(x).given is not None else lambda arrays: make(array(arrays))
+            array, number = self._array(x, self._within), self._notes.origin(x).number
+            if self._notes.origin(x).given is not None:
+                return array
+            self.inside.add(number)
+            return lambda arrays: make(array(arrays))
+        array = self._array(x, self._view)
+        self._alone.add(self._notes.origin(x).number)
+        return array
+
+    def _array(self, x, view):
+        """What finds an array of the result among those of a call."""
         origin = self._notes.origin(x)
         if origin is None or origin.kept or (origin.given is not None and x is not origin.array):
             raise TypeError
@@ -223,11 +255,13 @@ class Result:
         if x.dtype != origin.array.dtype:
             raise TypeError
         whole = is_new and offset == 0 and x.flags.c_contiguous and x.nbytes == origin.array.nbytes
+        if self._notes.borrowed is not None:  # whose arrays have shapes of their own
+            whole = whole and x.shape == origin.array.shape
         if is_new:
             self._number(origin)
             like = x if whole else origin.array
             self.made.append((like.shape, like.dtype))
         if whole:
             return operator.itemgetter(origin.number)
-        number, view = origin.number, self._view(x.shape, x.strides, x.dtype, offset)
-        return lambda arrays: view(arrays[number])
+        number, seen = origin.number, view(x.shape, x.strides, x.dtype, offset)
+        return lambda arrays: seen(arrays[number])

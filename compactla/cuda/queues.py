@@ -3,7 +3,7 @@
 import numpy as np
 import pyopencl as cl
 
-from compactla.cuda import arrays, driver
+from compactla.cuda import arrays, driver, functions
 
 
 class Flag:
@@ -85,6 +85,15 @@ class Queue:
     def flag(self):
         """An integer of the host that kernels may set."""
         return Flag(self)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the library multiplies larger matrices for `larger`."""
+        return self.library.name in functions.KINDS
+
+    def larger(self, function, composed):
+        """What computes a function on stacks that routines on packs are composed for: they, or the library."""
+        return functions.borrowed(function, composed, self)
 
     def finish(self):
         """Wait for all that was started in the current stream."""

@@ -1,10 +1,10 @@
-"""Calls of functions on stacks with pyopencl Arrays."""
+"""Calls of functions on stacks with arrays on a device."""
 
 import numpy as np
 
 from compactla.backends import backend, device_module
 from compactla.calls.plans import UNKNOWN, signature
-from compactla.checks import check_device_array, check_launch
+from compactla.checks import check_device_array, check_launch, stays
 from compactla.foreign import hand_back, inner_calls
 from compactla.linalg import failures
 from compactla.linalg.arguments import common_type
@@ -48,6 +48,8 @@ def planned(function, arrays, options, compute):
 
         compose = getattr(composed, function.name)
         kernel = composed.Composed(compose, function.inputs, fit, fit.number | keywords)
+        if stays(arrays[0]):
+            kernel = arrays[0].queue.larger(function, kernel)
     return kernel
 
 

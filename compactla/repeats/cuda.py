@@ -1,5 +1,7 @@
 """Calls with arrays in CUDA memory that are made again."""
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from compactla.layout import Pack
 from compactla.repeats.packs import around, of_kind
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
+SHARE = 4  # part of the memory of packs that work space beside them has at most; it lasts as they do
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved
 BYTE = np.dtype(np.uint8)
 WORD = 8  # bytes of addresses and integers among arguments
@@ -46,10 +49,7 @@ class CudaArrays(Arrays):
         return x
 
     def around(self, x: Any) -> Any:
-        return around(x, self._adopted)
-
-    def _adopted(self, x, queue, shape, dtype):
-        return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
+        return around(x, adopted)
 
     def known(self, x: Any) -> Any:
         return repeated_calls(self.library.queue(self.library.index(x)))
@@ -75,17 +75,29 @@ class CudaArrays(Arrays):
         return of_kind(found, a)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        given, result = notes.given, Result(notes, self.library.viewer, found, self.around)
+        given, result = notes.given, Result(notes, self.library.viewer, found, self.around, viewer)
         queue = given[0].queue
+        if notes.borrowed is not None:
+            return self._borrowed(notes, result) if result.build is not None and not notes.launches else None
         if result.build is None or sum(result.room) > ROOM or any(a.queue is not queue for a in given):
             return None
-        new = [self.library.maker(*like) for like in result.made]
-        begins = np.cumsum([0, *(-(-size // APART) * APART for size in result.room)]).tolist()
-        space = self.library.maker((begins.pop(),), BYTE) if result.room else None
+        new: list[tuple[Any, int]] = []
+        inside = 0  # bytes of packs, which share memory
+        for number, like in enumerate(result.made, len(given)):
+            if number in result.inside:
+                new.append((None, inside))
+                inside += spaced(math.prod(like[0]) * like[1].itemsize)
+            else:
+                new.append((self.library.maker(*like), 0))
+        begins = np.cumsum([0, *map(spaced, result.room)]).tolist()
+        room = begins.pop()
+        joined = room if SHARE * room <= inside else 0  # is beside the packs
+        block = self.library.maker((inside + joined,), BYTE) if result.inside else None
+        space = self.library.maker((room,), BYTE) if room > joined else None
         near = notes.near(targets)
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
-        build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
+        build, flag, launch, anchor = result.build, notes.flag, driver.launch, self.anchor
 
         def again(arrays, starts):
             for target, other, low, high in near:
@@ -93,13 +105,20 @@ class CudaArrays(Arrays):
                     return AGAIN
             try:
                 first = anchor(arrays[0])
-                for make in new:
-                    x = make(first)
-                    arrays.append(x)
-                    starts.append(address(x))
-                if space is not None:
-                    room = space(first)  # which has to be there until the last launch
-                    begin = address(room)
+                if block is not None:
+                    packs = block(first)
+                    start = address(packs)
+                for make, apart in new:
+                    if make is None:
+                        arrays.append((packs, start + apart))
+                        starts.append(start + apart)
+                    else:
+                        x = make(first)
+                        arrays.append(x)
+                        starts.append(address(x))
+                if room:
+                    own = space and space(first)  # which has to be there until the last launch
+                    begin = start + inside if own is None else address(own)
                     starts += [begin + apart for apart in begins]
             except (MemoryError, RuntimeError):  # are told of in the words of an ordinary call
                 return AGAIN
@@ -108,12 +127,62 @@ class CudaArrays(Arrays):
                 words = step.words
                 for place, number, shift, apart in step.moves:
                     words[place] = (starts[number] >> shift) + apart
-                start(index, step.function, step.grid, step.group, current, step.parameters, step.room)
+                launch(index, step.function, step.grid, step.group, current, step.parameters, step.room)
             if flag is not None and flag.is_set():
                 return AGAIN
             return build(arrays)
 
         return again
+
+    def _borrowed(self, notes, result):
+        """A function that makes a call again that a library computes."""
+        found, read, results = notes.borrowed
+        readers = [self._reader(notes, x) for x in read]
+        if None in readers:
+            return None
+        build, numbers = result.build, [notes.origin(x).number for x in results]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+
+        def again(arrays, starts):
+            try:
+                made, failed = found([reader(arrays) for reader in readers])
+            except (MemoryError, RuntimeError, np.linalg.LinAlgError):
+                return AGAIN
+            if failed is not None:
+                return AGAIN
+            arrays += [made[k] for k in order]
+            return build(arrays)
+
+        return again
+
+    def _reader(self, notes, x):
+        """What finds an array among those of a call that it is given; None of others."""
+        origin = notes.origin(x)
+        if origin is None or (origin.given is None and not origin.kept):
+            return None
+        if origin.kept:
+            theirs = self.library.give(x)
+            return lambda arrays: theirs
+        if x is origin.array:
+            return operator.itemgetter(origin.given)
+        view = self.library.viewer(x.shape, x.strides, x.dtype, int(x.offset) - origin.start)
+        return lambda arrays: view(arrays[origin.given])
+
+
+def adopted(part, queue, shape, dtype, strides):
+    """An array of a pack in memory that several share, from where it begins there."""
+    memory, start = part
+    return Array(queue, shape, dtype, strides=strides, data=Memory(0, memory), offset=start)
+
+
+def viewer(shape, strides, dtype, offset):
+    """A function that finds what begins so many bytes behind."""
+    return lambda part: (part[0], part[1] + offset)
+
+
+def spaced(size):
+    """Bytes for so many, such that others can follow."""
+    return -(-size // APART) * APART
 
 
 class CudaPacks(CudaArrays):

@@ -211,7 +211,7 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     if macros := alone(function, options, arrays, fit, whole):
         return Shape("fused.cl", f"fused_{name}", macros, GROUP, GROUP)
     if name in SPECTRA:
-        macros = spectrum(function, options, device, number, computed)
+        macros = spectrum(function, options, device, number, computed, fit.nm)
         if not macros:
             return None
         kind, teams = SPECTRA[name].kernel, macros["TEAMS"]

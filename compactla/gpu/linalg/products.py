@@ -19,7 +19,7 @@ from compactla.dtypes import REAL
 from compactla.gpu import run
 from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import enqueue
-from compactla.gpu.linalg.blocks import GROUP, VECTOR, WARP, Operands, blocks, common_bytes, has_size, width
+from compactla.gpu.linalg.blocks import GROUP, LARGEST, VECTOR, WARP, Operands, blocks, common_bytes, has_size, width
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
@@ -280,8 +280,13 @@ class DeviceProducts:
 
 
 def products(function, arrays, fit):
-    """Products of stacks of one type that are evenly far apart; None for others, and for functions but matmul."""
+    """Products of stacks of one type that are evenly far apart; None for others, and for functions but matmul.
+
+    None as well for larger ones that the library of arrays in CUDA memory multiplies faster.
+    """
     if function.name != "matmul":
+        return None
+    if min(fit.number[letter] for letter in "mkn") > LARGEST and getattr(arrays[0].queue, "multiplies", False):
         return None
     ((_, dtype),) = fit.made
     places = []

@@ -10,6 +10,7 @@ WARP = 32  # work-items that go together
 GROUP = 128  # work-items of a work-group, if a team has no more
 COUNTS = (32, 16, 8, 4, 2, 1)  # teams of a work-group: the more, the more recurrences go together
 BEST = (4, 1), (8, 4), (16, 8), (24, 16), (32, 32)  # members for matrices of up to so many rows
+EACH, FEW = 8, 256  # up to so many rows have a member each, where a compute unit has at most so many matrices
 LARGEST = 256  # rows and columns, and members of a team
 
 
@@ -81,19 +82,20 @@ SPECTRA = {"eigh": eigen(True), "eigvalsh": eigen(False), "svd": singular(0), "s
 SPECTRA |= {"pinv": singular(2), "lstsq": LEAST_SQUARES, "lstsq_wide": LEAST_SQUARES}
 
 
-def spectrum(function, options, device, number, computed) -> dict[str, int]:
-    """Macros of the kernel for a function on matrices of these sizes; none if there is none, or a better way."""
+def spectrum(function, options, device, number, computed, nm) -> dict[str, int]:
+    """Macros of the kernel for a function on nm matrices of a size; none if there is none, or a better way."""
     kind, warps = SPECTRA[function.name], "NVIDIA" in device.platform.name
     m, n = number.get("m", number["n"]), number["n"]
     extent = max(m, n)
     if choices.is_cpu(device) or extent > LARGEST:
         return {}
     macros = kind.macros | {"CLA_WARP": int(warps), "WIDE": int(m < n), "UPLO": int(options.get("UPLO") == "U")}
-    for members in sizes(extent):
+    few = extent <= EACH and nm <= FEW * device.max_compute_units
+    for members in sizes(extent, few):
         for teams in (count for count in COUNTS if WARP <= count * members <= max(GROUP, members)):
             if kind.local_bytes(number, computed, members, teams, False) <= LOCAL_BYTES:
                 return macros | {"MEMBERS": members, "TEAMS": teams, "IN_GLOBAL": 0}
-    members = sizes(extent)[-1]
+    members = sizes(extent, few)[-1]
     if kind.local_bytes(number, computed, members, 1, True) > LOCAL_BYTES:
         return {}
     return macros | {"MEMBERS": members, "TEAMS": 1, "IN_GLOBAL": 1}
@@ -104,7 +106,7 @@ def work_bytes(function, number, computed) -> int:
     return SPECTRA[function.name].lanes(number, True) * computed.itemsize
 
 
-def sizes(extent):
+def sizes(extent, few):
     """Numbers of members, the best first."""
-    best = next((members for most, members in BEST if extent <= most), 128)
+    best = 1 << (extent - 1).bit_length() if few else next((members for most, members in BEST if extent <= most), 128)
     return [members for members in (1, 2, 4, 8, 16, 32, 64, 128, 256) if best <= members < max(2 * extent, 2 * best)]
