@@ -30,7 +30,7 @@ def eig(a: Array, *, on_error: str = "raise", compute: str | None = None, thread
     Returns
     -------
     eigenvalues : (..., n) ndarray
-        In no order. Real numbers if those of all matrices are real, else complex ones.
+        In no order. Complex numbers; before NumPy 2.5 real ones if those of all matrices are real, as NumPy's.
     eigenvectors : (..., n, n) ndarray
         Columns of length 1, of the same type. The largest number of a column for a complex eigenvalue is real.
 
@@ -81,7 +81,7 @@ def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, th
     Returns
     -------
     (..., n) ndarray
-        In no order. Real numbers if those of all matrices are real, else complex ones.
+        In no order. Complex numbers; before NumPy 2.5 real ones if those of all matrices are real, as NumPy's.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, th
     --------
     >>> import numpy as np
     >>> from compactla import linalg
-    >>> np.sort(linalg.eigvals(np.array([[[1.0, 2.0], [2.0, 1.0]], [[3.0, 0.0], [0.0, 5.0]]]))).round(12)
+    >>> np.sort(linalg.eigvals(np.array([[[1.0, 2.0], [2.0, 1.0]], [[3.0, 0.0], [0.0, 5.0]]])).real).round(12)
     array([[-1.,  3.],
            [ 3.,  5.]])
     """
@@ -109,8 +109,8 @@ def eigvals(a: Array, *, on_error: str = "raise", compute: str | None = None, th
 
 
 def real_if_all(a, results):
-    """Results, of which the first are eigenvalues, as real numbers if all these are real, for real matrices."""
-    if a.dtype.kind == "c" or results[0].dtype.kind != "c" or np.any(on_host(results[0]).imag):
+    """Results, of which the first are eigenvalues, as real numbers where NumPy returns such: if all these are real."""
+    if ALWAYS_COMPLEX or a.dtype.kind == "c" or results[0].dtype.kind != "c" or np.any(on_host(results[0]).imag):
         return results
     return [real_part(x) for x in results]
 
@@ -138,6 +138,7 @@ def as_complex(function):
 
 
 EigResult = named(_numpy.eig(np.eye(1)))
+ALWAYS_COMPLEX = _numpy.eigvals(np.eye(1)).dtype.kind == "c"  # from NumPy 2.5 on
 FEWEST = Limits(32, lambda n: 1 if n <= 4 else 2 if n <= 8 else 3)
 EIG = Stacked(
     "eig",

@@ -35,8 +35,8 @@ def patch_numpy() -> Patch:
 
     From then on, functions of `numpy.linalg` and `scipy.linalg` compute stacks of small matrices as those of
     `compactla.linalg` do. Every other call is NumPy's or SciPy's own. Results differ by rounding, and by signs of
-    eigenvectors and singular vectors; types, exceptions and named tuples are the same. NumPy's `eig` and `eigvals` have
-    complex results where an eigenvalue is complex: for one that is repeated, rounding decides that.
+    eigenvectors and singular vectors; types, exceptions and named tuples are the same. `eig` and `eigvals` of NumPy
+    before 2.5 have complex results where an eigenvalue is complex: for one that is repeated, rounding decides that.
 
     Returns
     -------
