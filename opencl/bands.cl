@@ -291,7 +291,7 @@ CLA_INLINE void backward(int n, int columns, int l, int count, ordinary X, CLA_L
             CLA_FOUND(at)
             EACH_MOVED(ALONG_X)
             {
-                if (ALONG_X && SOURCE == 2) at = X.p + AT(min(k0 + e, n - 1)) * X.rs + j * X.cs;
+                if (SOURCE == 2 && ALONG_X) at = X.p + AT(min(k0 + e, n - 1)) * X.rs + j * X.cs;
                 if (k0 + e < n && v < count && j < columns)
                     cla_lane_store_apart(at, place[4][v], 1, tile[(j * TURNS + e) * LINE + v]);
                 if (ALONG_X) at += X.rs;

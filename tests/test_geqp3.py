@@ -151,7 +151,8 @@ def test_what_counts_as_zero(queue, dtype, rng):
         X = cla.pack(b, queue=queue)
         assert cla.gelsy(cla.pack(a, queue=queue), X, rcond).tolist() == [rank]
         expected = np.where(np.arange(5) < rank, 1 / diagonal, 0)
-        assert np.allclose(X.unpack()[0, :, 0], expected, rtol=100 * np.finfo(dtype).eps, atol=0)
+        eps = np.finfo(dtype).eps
+        assert np.allclose(X.unpack()[0, :, 0], expected, rtol=100 * eps, atol=eps)
     for bad in (-1, np.nan, 1j, "small", [1]):
         with pytest.raises((TypeError, ValueError), match=r"\brcond\b"):
             cla.gelsy(cla.pack(a, queue=queue), cla.pack(b, queue=queue), bad)
