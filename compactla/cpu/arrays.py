@@ -193,14 +193,15 @@ def rows(A: View, nm: int, launch: Launch = NOW) -> Callable[[Array, int], Array
     """
     cost, item = nm * A.m * A.n, A.dtype.itemsize
     memory = maker(np.empty((nm, A.m * A.n), A.dtype))
+    if not cost:
+        return lambda data, address: memory()[0]
     strides = A.m * A.n * item, A.n * item, item
     kernel, plan = transfer_of(A, cost, strides, "unpack")
     first, plan, ps = (0, A.npack, A.vlen, nm), (strides[0], *plan), A.ps
 
     def of(data, address):
         found, start = memory()
-        if cost:
-            share(kernel, cost, (*first, start, *plan, address, ps), launch)
+        share(kernel, cost, (*first, start, *plan, address, ps), launch)
         return found
 
     return of
