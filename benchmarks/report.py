@@ -9,12 +9,14 @@ import argparse
 import os
 import re
 import sys
+from datetime import date
 from pathlib import Path
 
 from . import ROOT, report_scaling, report_tables
 from .report_plots import draw
 from .report_results import DEVICES, read_machines
 
+SINCE = date(2026, 11, 28)  # of commits whose results stand on pages; older ones are asv's history
 END = "<!-- end -->"
 HEAD = """# What asv measured
 
@@ -108,9 +110,10 @@ def main():
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", metavar="FOLDER")
     pages = [ROOT / "README.md", *(ROOT / "compactla").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
     parser.add_argument("--readme", type=Path, default=pages, nargs="+", metavar="FILE")
+    parser.add_argument("--since", type=date.fromisoformat, default=SINCE, metavar="DATE", help="of commits")
     args = parser.parse_args()
     page, pieces, drawn = [HEAD], {}, {}
-    for machine in read_machines(args.results / "asv"):
+    for machine in read_machines(args.results / "asv", args.since):
         tables, plots = pieces_of(machine), draw(machine, args.results)
         if tables or plots:
             page.append(section(machine, tables, plots))

@@ -149,30 +149,13 @@ def stack(machine, function, dtype, n):
 
 
 def lines(machine, device):
-    """Times of factoring and solving lines, over the size of the blocks."""
-    sizes = sorted({b for name in ("Factor", "Solve") for b in machine.sizes(f"blocktridiag.{name}.time_call")})
+    """Fractions of the bound of factoring and solving lines, over the size of the blocks."""
+    speeds = [f"blocktridiag.{name}Speed" for name in ("Factor", "Solve")]
+    sizes = sorted({b for speed in speeds for b in machine.sizes(f"{speed}.track_fraction_of_bound")})
     rows = [
-        [
-            str(b),
-            str(lines_of(device, b)),
-            line_time(machine, "Factor", device, b),
-            line_time(machine, "Solve", device, b),
-        ]
-        for b in sizes
+        [str(b), str(lines_of(device, b)), *(fraction(machine, speed, device, b) for speed in speeds)] for b in sizes
     ]
     return table(machine, ["b", "lines", "factor", "solve"], rows, names=2)
-
-
-def line_time(machine, name, device, b):
-    """Milliseconds, the fraction of the bound, and how many times as long the fastest peer of the same run takes."""
-    time_call = f"blocktridiag.{name}.time_call"
-    run = machine.newest(time_call, device, "float64", b)
-    ours, *peers = (run.value(time_call, library, "float64", b) for library in (device, *PEERS[device]))
-    if ours is None:
-        return ""
-    best = min(filter(None, peers), default=None)
-    part = of_bound(run, f"blocktridiag.{name}Speed", device, b)
-    return run.cell(listed(milliseconds(ours), part, times(best / ours) if best else ""))
 
 
 def preconditioner(machine):

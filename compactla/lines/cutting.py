@@ -10,10 +10,10 @@ from compactla.dtypes import REAL
 from compactla.layout import check_vlen
 from compactla.types import Queue
 
-# Lines are cut where a solve should get GAIN times as fast: less is not worth factors that take longer, and two lines
-# of 8,000 blocks of 3 x 3, which should gain 2.1, gain 1.3. It is COST times the work; and there are PACKS packs of
-# parts for each thread, so that they are shared out evenly.
-GAIN, COST, PACKS = 2.5, 1.8, 4
+# Lines are cut where a solve should get GAIN times as fast on a device, and CPU_GAIN times on the CPU: two lines of
+# 8,000 blocks of 3 x 3, which should gain 2.1 there, gain 1.3, and factors take longer. It is COST times the work; and
+# there are PACKS packs of parts for each thread, so that they are shared out evenly.
+GAIN, CPU_GAIN, COST, PACKS = 1.5, 2.5, 1.8, 4
 UNUSED = 1 << 20  # bytes of unused lanes that are put up with
 
 
@@ -143,7 +143,7 @@ def choose_parts(length, blocks: BlockFormat, narrow=True) -> np.ndarray:
     wanted = length * min(PACKS * lanes / nrow, length.max() ** (-1 / 3))
     parts = np.where(wanted < vlen, np.maximum(wanted, 1), np.round(wanted / vlen) * vlen).astype(np.int64)
     after = COST * max(nrow / lanes, (length / parts).max()) + parts.max() + calls
-    return parts if before > GAIN * after else whole
+    return parts if before > (CPU_GAIN if queue is None else GAIN) * after else whole
 
 
 def enough_lanes(length, parts, blocks: BlockFormat) -> int:
