@@ -8,6 +8,7 @@ from Debian or a relative, and is left out elsewhere.
 This file is a plugin of pytest, too: what is below `main`.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -75,14 +76,14 @@ def main():
         for name in names.split() or [""]
     ]
 
-    def run(*options):
+    def run(tests, *options):
         command = PYTHON, "-m", "pytest", "--show-capture=no", "-k", "not numba", *options, *tests
         return subprocess.run(command, cwd=ROOT, env=os.environ | environment).returncode
 
-    if (code := run("--numprocesses=auto")) != 1:
+    if (code := run(tests, "--numprocesses=auto")) != 1:
         return code
     print("What failed runs again by itself: Oclgrind once took memory that was written for memory that was not")
-    return run("--last-failed")
+    return run(json.loads((ROOT / ".pytest_cache/v/cache/lastfailed").read_text()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,7 +27,7 @@
 #define CLA_ROWS_READ \
     CLA_STRIP(M, N, ARS < ACS, GET_STRIP) \
     cla_copies_wait(); \
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* members store what others have copied */
 
 /* Solves go by blocks of ABREAST rows of the factors of a work-item's matrix, and are not written out: instructions that
  * each warp runs once come too slowly, and take long to compile. For that, the COLUMNS columns x of right-hand sides turn

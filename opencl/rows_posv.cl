@@ -71,6 +71,10 @@ __kernel CLA_GROUP_OF(ITEMS) void posv_rows(long lanes, long nm, __global CLA_RE
     A += a0 + q0 / CLA_VLEN * aps + CLA_GROUP_LANE(q0);
     cla_lane a[OWN_ROWS][WHOLE_LINE];
     int bad = 0;
+#if N % ABREAST
+    for (int e = get_local_id(0); e < (TURNED - N) * LANES; e += ITEMS)
+        tiles[e / (TURNED - N) * TILE + (N - 1) * TILE_LINE + N + e % (TURNED - N)] = cla_lane_real(0);
+#endif
     CLA_ROWS_READ
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
         CLA_UNROLL for (int j = 0; j < WHOLE_LINE; j++) {
