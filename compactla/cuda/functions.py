@@ -272,7 +272,7 @@ class OfTorch(Functions):
 class OfCuPy(Functions):
     """CuPy's functions, some of which take no stacks."""
 
-    lu_factor = lu_solve = None  # type: ignore[assignment]
+    lu_factor = lu_solve = None  # type: ignore[assignment] # it has none for stacks
 
     def __init__(self) -> None:
         super().__init__("cupy", "cupyx.scipy.linalg")
